@@ -18,12 +18,11 @@ from benchmarks.figures import Figure, Reference, Target, figure
 from benchmarks.measure import Measured, Say, interleaved, timed
 from traces.building.base import Watch
 from traces.building.decoding import DRAFT, Decoder
-from traces.building.feature_rows import FeatureRows
-from traces.building.listing import Listing
-from traces.building.pipeline import Pipeline
+from traces.building.image_values import ImageValues
 from traces.building.pixels import ImageFiles
+from traces.building.rows import Rows
 from traces.building.workspace import workspace
-from traces.files import FEATURES
+from traces.building.writing import write_features
 
 SEED = 0
 SIZE = 32
@@ -103,14 +102,14 @@ class Decoding:
             photograph(sizes.side, np.random.default_rng([SEED, number])).save(folder / name, quality=90)
         self.names = [names[number % sizes.files] for number in range(sizes.images)]
         rows = np.zeros(sizes.images, dtype=np.int64)
-        self.listing = Listing(
+        self.rows = Rows(
             client=rows,
             clients=("all",),
             label=rows,
             classes=("any",),
             when="step",
             at=rows,
-            image=np.arange(sizes.images),
+            value=np.arange(sizes.images),
             pixels=ImageFiles(folder, self.names),
             split=rows.astype(np.int8),
         )
@@ -131,15 +130,13 @@ class Decoding:
 
     def ours(self, *, workers: int, exact: bool = False) -> Measured:
         """A function that decodes all images as a build does, and returns the seconds."""
-        shape = (3, SIZE, SIZE)
-        pipeline = Pipeline(self.listing, Decoder(SIZE, grey=False, exact=exact), shape, skip_bad=0)
+        decoder = Decoder(SIZE, grey=False, exact=exact)
 
         def measured() -> float:
             out = self.folder / f"out-{next(self._number)}"
             with workspace(out, {}) as space:
-                path = space.path / FEATURES
-                with FeatureRows(path, (len(self.listing), *shape), resume=False) as features:
-                    return timed(lambda: pipeline.run(space, features, workers, Watch()))()
+                values = ImageValues(self.folder, self.rows, decoder, (3, SIZE, SIZE), skip_bad=0)
+                return timed(lambda: write_features(values, len(self.rows), space, workers, Watch()))()
 
         return measured
 

@@ -6,32 +6,26 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
-import numpy as np
-import pyarrow as pa
 from PIL import __version__ as pillow_version
 from pydantic import Field
 
-from emulator.arrays import Ints
+from emulator.arrays import Bools
 from emulator.errors import InputError
 from emulator.numbers import Count, CountOrZero, Number, Share
 from emulator.plugins import Settings
 from emulator.storage.reading.tally import CELLS_OF_A_SAMPLE, Tally
-from traces.arrivals import SPLITS
 from traces.building.base import KEEPS_ALL, Builder, BuilderSettings, Built, Request
+from traces.building.choosing import ordered
 from traces.building.decoding import Decoder
-from traces.building.feature_rows import FeatureRows
-from traces.building.listing import TRAIN, Listing, ordered
+from traces.building.folder import Told, write_folder
+from traces.building.image_values import ImageValues
 from traces.building.names import refuse_names
-from traces.building.pipeline import Pipeline, Progress, kept
-from traces.building.remarks import count_cause, left_out, on_clients, same_but_for_spaces
-from traces.building.workspace import Workspace, refuse_existing, workspace
-from traces.files.arrivals import write_arrivals
-from traces.files.facts import ARRIVALS, FEATURES, TraceFacts
+from traces.building.rows import Rows
+from traces.building.sums import SCALE, ByteSums
+from traces.building.workspace import refuse_existing, workspace
 from traces.held_out import TEST_SHARE
-
-SCALE = 1 / 255
 
 MOST_SIZE = 4096
 
@@ -82,7 +76,7 @@ class ImageBuilder(Builder):
     play: ClassVar[Mapping[str, object]] = {}
 
     @abstractmethod
-    def list_samples(self, root: Path) -> Listing:
+    def list_samples(self, root: Path) -> Rows:
         """List all samples of the data set, in any order; pixels are read later.
 
         Args:
@@ -120,105 +114,51 @@ class ImageBuilder(Builder):
 
     def build(self, request: Request) -> Built:
         """List, sort and decode the samples, then write their arrivals and facts; see `Builder.build`."""
-        if not request.root.is_dir():
-            raise InputError(f"--root {request.root}: no such folder; {type(self).needs}")
-        settings = self.settings
+        root, settings = request.root, self.settings
+        if not root.is_dir():
+            raise InputError(f"--root {root}: no such folder; {type(self).needs}")
         refuse_existing(request.out)  # before the data set is listed, which may take minutes
-        listing = self.list_samples(request.root)
-        self.tally().add_rows(request.root, len(listing), 1)
-        chosen = listing.split is not None
-        listing = ordered(listing, settings.limit, settings.seed, self.test_share)
-        refuse_names(listing.clients, listing.classes)  # before anything is decoded
-        listing.pixels.check(listing.image)
-        shape = self.shape(request.root)
-        with workspace(request.out, self._plan(listing, shape), fresh=request.fresh) as space:
-            path = space.path / FEATURES
-            resume = bool(space.progress) and path.is_file()
-            if not resume and space.progress:
-                raise InputError(f"{path}: is missing; give --fresh")
-            with FeatureRows(path, (len(listing), *shape), resume=resume) as features:
-                pipeline = Pipeline(listing, self.decoder(), shape, self.skip_bad)
-                progress = pipeline.run(space, features, request.workers, request.watch)
-            built = self._finish(space, request, listing, progress, shape)
-        return replace(built, notes=(*built.notes, *self._remarks(listing, progress, chosen)))
-
-    def _remarks(self, listing: Listing, progress: Progress, chosen: bool) -> list[str]:
-        """What the user may not have meant; `chosen`: the data set says which samples are for tests."""
-        assert listing.split is not None
-        remarks = same_but_for_spaces(listing.classes)
-        if progress.bad:
-            causes: dict[str, int] = {}
-            for why in progress.bad.values():
-                count_cause(causes, why)
-            image, why = min(progress.bad.items())
-            remarks.append(
-                left_out(len(progress.bad), "bad images", causes, f"{listing.pixels.name(image)}: {why}")
-            )
-        rows = kept(listing, progress)
-        number = len(listing.clients)
-        has_rows, has_tests = (
-            np.bincount(listing.client[where], minlength=number) > 0
-            for where in (rows, rows & (listing.split != TRAIN))
-        )
+        listed = self.list_samples(root)
+        self.tally().add_rows(root, len(listed), 1)
+        rows = ordered(listed, settings.limit, settings.seed, self.test_share)
+        refuse_names(map(str, rows.clients), rows.classes)  # before anything is decoded
+        values = ImageValues(root, rows, self.decoder(), self.shape(root), self.skip_bad)
         remedy: str | None = f"raise --test-share ({self.test_share:g})"
-        if chosen:
+        if listed.split is not None:
             remedy = "the data set says which samples are for tests"
         elif self.test_share == 0:
             remedy = None
-        return remarks + on_clients(int(has_rows.sum()), int((has_rows & ~has_tests).sum()), remedy)
 
-    def _plan(self, listing: Listing, shape: tuple[int, ...]) -> dict[str, object]:
+        def tell(good: Bools, sums: ByteSums) -> Told:
+            left_out = len(rows) - int(good.sum())
+            origin = f"driftscale traces build, {type(self).__doc__ or ''}".partition("\n")[0]
+            if left_out:
+                origin += f" {left_out} of {len(rows)} samples are left out, as they cannot be read."
+            is_owned = rows.when == "step" and not rows.at[good].any()
+            return Told(
+                left_out,
+                remedy,
+                origin,
+                licence=type(self).licence,
+                scale=SCALE,
+                unread=values.remarks(),
+                play=type(self).play or (KEEPS_ALL if is_owned else {}),
+            )
+
+        with workspace(request.out, self._plan(rows, values.shape), fresh=request.fresh) as space:
+            return write_folder(space, rows, values, request, tell, request.workers)
+
+    def _plan(self, rows: Rows, shape: tuple[int, ...]) -> dict[str, object]:
         """All that determines the result: an interrupted build is resumed only by an equal one."""
         options = self.settings.model_dump(mode="json", exclude=WITHOUT_EFFECT)
         return {
             **options,
             "kind": f"{type(self).__module__}:{type(self).__qualname__}",
-            "listing": listing.digest(),
+            "listing": rows.digest(),
             "pillow": pillow_version,
-            "samples": len(listing),
+            "samples": len(rows),
             "shape": list(shape),
         }
-
-    def _finish(
-        self, space: Workspace, request: Request, listing: Listing, progress: Progress, shape: tuple[int, ...]
-    ) -> Built:
-        """Write arrivals and facts, and give the workspace the name of the trace folder."""
-        rows = np.flatnonzero(kept(listing, progress))
-        if len(rows) == 0:
-            raise InputError(f"{request.root}: no sample is left that can be read")
-        write_arrivals(space.path / ARRIVALS, _columns(listing, rows))
-        left_out = len(listing) - len(rows)
-        origin = f"driftscale traces build, {type(self).__doc__ or ''}".partition("\n")[0]
-        if left_out:
-            origin += f" {left_out} of {len(listing)} samples are left out, as they cannot be read."
-        num_bytes = space.finish(
-            TraceFacts(
-                version=1,
-                shape=shape,
-                scale=SCALE,
-                mean=progress.sums.mean(SCALE),
-                deviation=progress.sums.deviation(SCALE),
-                classes=listing.classes,
-                origin=origin,
-                licence=type(self).licence,
-            )
-        )
-        assert listing.split is not None
-        train = int((listing.split[rows] == TRAIN).sum())
-        return Built(
-            clients=len(np.unique(listing.client[rows])),
-            train=train,
-            test=len(rows) - train,
-            classes=len(listing.classes),
-            shape=shape,
-            when=listing.when,
-            first=int(listing.at[rows].min()),
-            last=int(listing.at[rows].max()),
-            left_out=left_out,
-            num_bytes=num_bytes,
-            notes=listing.notes,
-            play=type(self).play or _owned(listing, rows),
-        )
 
 
 class EncodedImageBuilder(ImageBuilder):
@@ -256,29 +196,3 @@ class WholeImageBuilder(EncodedImageBuilder):
     def decoder(self) -> Decoder:
         """The decoder that the settings ask for."""
         return replace(super().decoder(), upright=self.settings.upright)
-
-
-def _owned(listing: Listing, rows: Ints) -> Mapping[str, object]:
-    """The settings with which clients keep all their samples, if they own them from the start."""
-    if listing.when == "step" and (listing.at[rows] == 0).all():
-        return KEEPS_ALL
-    return {}
-
-
-def _columns(listing: Listing, rows: Ints) -> dict[str, np.ndarray | pa.Array[Any]]:
-    """The columns of `arrivals.parquet` for these rows (k,), which are also those of `features.npy`."""
-    assert listing.split is not None
-    at: np.ndarray = listing.at[rows]
-    if listing.when == "time":
-        at = at.astype("datetime64[us]")
-    return {
-        "client": _dictionary(listing.client[rows], listing.clients),
-        "label": listing.label[rows].astype(np.int16),
-        "sample": rows.astype(np.int32),
-        listing.when: at,
-        "split": _dictionary(listing.split[rows], SPLITS),
-    }
-
-
-def _dictionary(codes: np.ndarray, names: tuple[str, ...]) -> pa.Array[Any]:
-    return pa.DictionaryArray.from_arrays(codes.astype(np.int32), pa.array(names, pa.string()))

@@ -7,9 +7,9 @@ import numpy as np
 from benchmarks.building.decoding import Decoding, DecodingSizes, decoding_figures
 from traces.building import Watch
 from traces.building.decoding import Decoder
-from traces.building.feature_rows import FeatureRows
-from traces.building.pipeline import Pipeline
+from traces.building.image_values import ImageValues
 from traces.building.workspace import workspace
+from traces.building.writing import write_features
 
 TINY = DecodingSizes(images=4, files=2, side=128)
 
@@ -31,9 +31,6 @@ def test_the_plain_loop_makes_the_same_samples(tmp_path: Path) -> None:
         if isinstance(cell.cell_contents, np.ndarray)
     ]
     with workspace(tmp_path / "out", {}) as space:
-        path = space.path / "features.npy"
-        with FeatureRows(path, samples.shape, resume=False) as features:
-            Pipeline(workload.listing, Decoder(32, grey=False), (3, 32, 32), 0).run(
-                space, features, 1, Watch()
-            )
-        assert np.array_equal(np.load(path), samples)
+        values = ImageValues(tmp_path, workload.rows, Decoder(32, grey=False), (3, 32, 32), 0)
+        write_features(values, len(workload.rows), space, 1, Watch())
+        assert np.array_equal(np.load(space.path / "features.npy"), samples)

@@ -18,10 +18,10 @@ from emulator.arrays import Ints
 from emulator.errors import ForeignFileError, InputError, ResumableError
 from tests.processes import forked
 from tests.traces.building.layouts import build, colour, mapping, opened, pixels, rows
-from traces.building import Watch, feature_rows, pipeline
-from traces.building.feature_rows import FeatureRows
+from traces.building import Watch, image_values, writing
 from traces.building.pixels import Encoded, ImageFiles
 from traces.building.workspace import workspace
+from traces.building.writing import FeatureRows
 
 FILES = ("arrivals.parquet", "features.npy", "trace.toml")
 
@@ -124,7 +124,7 @@ def test_a_build_that_is_killed_resumes_from_its_last_record(tmp_path: Path) -> 
     build("fedscale", root, tmp_path / "whole", size=4)
     code = (
         "import os, signal\nfrom pathlib import Path\nfrom tests.traces.building.layouts import build\n"
-        "from traces.building import Watch, pipeline\npipeline.RECORD_EVERY_S = 0\n"
+        "from traces.building import Watch, writing\nwriting.RECORD_EVERY_S = 0\n"
         f"root, out = Path({str(root)!r}), Path({str(tmp_path / 'out')!r})\n"
         "def kill(done, total):\n    if done >= 200: os.kill(os.getpid(), signal.SIGKILL)\n"
         "build('fedscale', root, out, watch=Watch(kill), size=4)\n"
@@ -286,7 +286,7 @@ def test_a_full_disk_ends_in_one_line_and_the_same_build_resumes(
         fake = type(
             "Full", (), {**vars(os), "posix_fallocate" if where == "at the start" else "pwrite": full}
         )
-        patched.setattr(feature_rows, "os", fake)
+        patched.setattr(writing, "os", fake)
         with pytest.raises(
             ResumableError, match="No space left on device; make room, and give the same command"
         ):
@@ -380,7 +380,7 @@ def test_no_more_images_are_read_than_the_queue_holds(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A reader that is far ahead of the decoders would fill the memory."""
-    monkeypatch.setattr(pipeline, "BLOCK", 1)
+    monkeypatch.setattr(image_values, "BLOCK", 1)
     root, stream = drawn(tmp_path / "d", 50), ImageFiles.stream
     read, done, ahead = itertools.count(1), [0], []
 
@@ -393,7 +393,7 @@ def test_no_more_images_are_read_than_the_queue_holds(
     watch = Watch(progress=lambda images, total: done.append(images))
     build("fedscale", root, tmp_path / "out", workers=3, watch=watch, size=4)
     assert len(ahead) == 50
-    assert max(ahead) == 3 * pipeline.AHEAD
+    assert max(ahead) == 3 * writing.AHEAD
 
 
 def test_clients_that_a_limit_leaves_with_test_samples_only_are_left_out(tmp_path: Path) -> None:

@@ -16,8 +16,8 @@ from emulator.storage.bounded import read_text
 from traces.building.decoding import Decoder
 from traces.building.dividing import DividedPixelSettings, divided
 from traces.building.images import ImageBuilder
-from traces.building.listing import Listing
 from traces.building.pixels import Encoded, Pixels
+from traces.building.rows import Rows
 
 SIDE = 32
 PIXELS = 3 * SIDE * SIDE
@@ -88,7 +88,7 @@ class Cifar(ImageBuilder):
     def decoder(self) -> Decoder:
         return Decoder(self.settings.size, self.settings.grey)
 
-    def list_samples(self, root: Path) -> Listing:
+    def list_samples(self, root: Path) -> Rows:
         folder, version = _version(root)
         wanted = self.settings.labels
         if wanted not in version.labels:
@@ -106,14 +106,14 @@ class Cifar(ImageBuilder):
         label = columns[wanted]
         client, clients = divided(self.settings, label, split, columns)
         place = version.labels.index(wanted)
-        return Listing(
+        return Rows(
             client=client,
             clients=clients,
             label=label,
             classes=_names(folder / version.names[place], version.sizes[place]),
             when="step",
             at=np.zeros(len(label), np.int64),
-            image=np.arange(len(label)),
+            value=np.arange(len(label)),
             pixels=Records(paths, records, len(version.labels)),
             split=split,
         )

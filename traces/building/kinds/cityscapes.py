@@ -18,8 +18,8 @@ from emulator.storage.bounded import json_document, read_text
 from emulator.storage.reading.tally import Tally
 from traces.building.images import EncodedImageBuilder
 from traces.building.kinds.intervals import BoxSide, IntervalSettings
-from traces.building.listing import Listing, codes
 from traces.building.pixels import ImageFiles, leads_out
+from traces.building.rows import Rows, codes
 from traces.building.text_columns import TextColumns
 
 CLASSES = ("person", "car", "truck", "bus", "bicycle", "motorcycle")
@@ -65,7 +65,7 @@ class Cityscapes(EncodedImageBuilder):
     Settings: ClassVar[type[Settings]] = CityscapesSettings
     settings: CityscapesSettings
 
-    def list_samples(self, root: Path) -> Listing:
+    def list_samples(self, root: Path) -> Rows:
         lists = sorted(root.glob(LISTS)) or sorted(root.glob(f"{POLYGONS}/{LISTS}"))
         if not lists and not (root / POLYGONS).is_dir():
             raise InputError(f"--root {root}: has neither a folder {POLYGONS} nor files {LISTS}")
@@ -91,14 +91,14 @@ class Cityscapes(EncodedImageBuilder):
         client, clients = codes(
             [f"{cities[city[k]]}-{part[k]:03d}" for k in image[large].tolist()],
         )
-        return Listing(
+        return Rows(
             client=client,
             clients=clients,
             label=objects.label[large],
             classes=CLASSES,
             when="step",
             at=self.settings.steps(rank[image[large]], size[image[large]]),
-            image=image[large],
+            value=image[large],
             pixels=ImageFiles(root, names),
             box=objects.box[large],
             notes=(

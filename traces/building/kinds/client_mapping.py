@@ -19,8 +19,8 @@ from emulator.seeding import RandomStreams
 from emulator.storage.reading.tally import Tally
 from traces.arrivals import SPLITS
 from traces.building.images import WholeImageBuilder, WholeImageSettings
-from traces.building.listing import Listing, codes
 from traces.building.pixels import ImageFiles, leads_out
+from traces.building.rows import Rows, codes
 from traces.building.text_columns import TextColumns, header
 
 MAPPING = "client_data_mapping"
@@ -114,7 +114,7 @@ class FedScale(WholeImageBuilder):
     Settings: ClassVar[type[Settings]] = MappingSettings
     settings: MappingSettings
 
-    def list_samples(self, root: Path) -> Listing:
+    def list_samples(self, root: Path) -> Rows:
         settings = self.settings
         if settings.owned_steps > settings.buckets:
             raise InputError(
@@ -127,7 +127,7 @@ class FedScale(WholeImageBuilder):
         listing = self._diverse(listing)
         return replace(listing, at=self._steps(listing))
 
-    def _mapping(self, root: Path, split: str, tally: Tally) -> Listing:
+    def _mapping(self, root: Path, split: str, tally: Tally) -> Rows:
         """The rows of the mapping of one split, in its order."""
         path = root / MAPPING / f"{split}.csv"
         column = next((name for name in PATHS if name in header(path)), PATHS[0])
@@ -139,14 +139,14 @@ class FedScale(WholeImageBuilder):
         client, clients = codes(table.texts("client_id"))
         label, classes = _labels(table)
         mapped = self._mapped(root, split, names)
-        return Listing(
+        return Rows(
             client=client,
             clients=clients,
             label=label,
             classes=classes,
             when="step",
             at=np.zeros(len(label), np.int64),
-            image=np.arange(len(label)),
+            value=np.arange(len(label)),
             pixels=MappedFiles(root, [mapped.folder + name for name in names], (mapped,)),
         )
 
@@ -171,7 +171,7 @@ class FedScale(WholeImageBuilder):
                 )
         return Mapped(split, len(names), below, here)
 
-    def _commonest(self, listing: Listing) -> Listing:
+    def _commonest(self, listing: Rows) -> Rows:
         """The samples of the commonest classes, by number and then by name."""
         wanted = self.settings.classes
         if wanted is None or wanted >= len(listing.classes):
@@ -186,7 +186,7 @@ class FedScale(WholeImageBuilder):
         )
         return left.noting(f"{len(left):,} of {len(listing):,} samples are of the {wanted} commonest classes")
 
-    def _diverse(self, listing: Listing) -> Listing:
+    def _diverse(self, listing: Rows) -> Rows:
         """The samples of clients with enough classes."""
         least = self.settings.min_labels
         if least == 1:
@@ -197,7 +197,7 @@ class FedScale(WholeImageBuilder):
         note = f"{len(left.clients):,} of {len(listing.clients):,} clients have samples of {least} classes"
         return left.noting(note)
 
-    def _steps(self, listing: Listing) -> Ints:
+    def _steps(self, listing: Rows) -> Ints:
         """(n,) the data step at which the bucket of each sample's label arrives at its client.
 
         A client's labels are put in a random order, which is cut into buckets as evenly as possible.
@@ -261,7 +261,7 @@ def _labels(table: TextColumns) -> tuple[Ints, tuple[str, ...]]:
     return label, tuple(map(str, distinct.tolist()))
 
 
-def _joined(listings: list[Listing], has_split: bool) -> Listing:
+def _joined(listings: list[Rows], has_split: bool) -> Rows:
     """The listings of train and test as one, with the split if there are two."""
     if not has_split:
         return listings[0]
@@ -284,7 +284,7 @@ def _joined(listings: list[Listing], has_split: bool) -> Listing:
         client=np.concatenate([train.client, np.array([client[name] for name in test.clients])[test.client]]),
         label=np.concatenate([train.label, np.array([label[name] for name in test.classes])[test.label]]),
         at=np.concatenate([train.at, test.at]),
-        image=np.arange(len(train) + len(test)),
+        value=np.arange(len(train) + len(test)),
         split=np.repeat(np.arange(2, dtype=np.int8), [len(train), len(test)]),
         pixels=MappedFiles(
             files[0].root,

@@ -19,8 +19,8 @@ from emulator.plugins import Settings
 from emulator.storage.bounded import json_document, read_text
 from emulator.storage.reading.tally import Tally
 from traces.building.images import EncodedImageBuilder, EncodedImageSettings
-from traces.building.listing import Listing, codes
 from traces.building.pixels import ImageFiles
+from traces.building.rows import Rows, codes
 from traces.building.text_columns import TextColumns
 from traces.building.times import TimeError, parse_times
 from traces.calendar import microseconds
@@ -91,7 +91,7 @@ class Fmow(EncodedImageBuilder):
     Settings: ClassVar[type[Settings]] = FmowSettings
     settings: FmowSettings
 
-    def list_samples(self, root: Path) -> Listing:
+    def list_samples(self, root: Path) -> Rows:
         for folder in (root, root / WILDS):
             if (folder / METADATA).is_file():
                 return self._since(self._wilds(folder))
@@ -102,7 +102,7 @@ class Fmow(EncodedImageBuilder):
             f"{' or '.join(RAW_SPLITS)} (raw fMoW-rgb)"
         )
 
-    def _since(self, listing: Listing) -> Listing:
+    def _since(self, listing: Rows) -> Rows:
         kept = np.flatnonzero(listing.at >= microseconds(self.settings.since))
         note = (
             f"{len(listing) - len(kept):,} of {len(listing):,} images are from before {self.settings.since}"
@@ -111,7 +111,7 @@ class Fmow(EncodedImageBuilder):
 
     # -- WILDS ----------------------------------------------------------------------------------------------
 
-    def _wilds(self, folder: Path) -> Listing:
+    def _wilds(self, folder: Path) -> Rows:
         path = folder / METADATA
         if self.settings.crop == "box":
             raise InputError("--crop box: WILDS has no bounding boxes; take raw fMoW-rgb, or leave it out")
@@ -137,7 +137,7 @@ class Fmow(EncodedImageBuilder):
         except TimeError as error:
             raise DataFileError(path, f"timestamp: {error}", row=error.number + 1) from error
         labels = _taken(table.texts("category"), used)
-        return Listing(
+        return Rows(
             client=client,
             clients=clients,
             label=_classes(
@@ -151,7 +151,7 @@ class Fmow(EncodedImageBuilder):
             classes=CLASSES,
             when="time",
             at=at[used],
-            image=used,
+            value=used,
             pixels=ImageFiles(
                 folder,
                 [f"images/rgb_img_{row}.png" for row in range(table.num_rows)],
@@ -162,7 +162,7 @@ class Fmow(EncodedImageBuilder):
 
     # -- raw ------------------------------------------------------------------------------------------------
 
-    def _raw(self, root: Path) -> Listing:
+    def _raw(self, root: Path) -> Rows:
         names = sorted(
             str(path.relative_to(root))
             for split in RAW_SPLITS
@@ -179,7 +179,7 @@ class Fmow(EncodedImageBuilder):
             at = parse_times([time for _, _, time, _ in facts])
         except TimeError as error:
             raise DataFileError(_json(root / names[error.number]), f"timestamp: {error}") from error
-        return Listing(
+        return Rows(
             client=client,
             clients=clients,
             label=_classes(
@@ -192,7 +192,7 @@ class Fmow(EncodedImageBuilder):
             classes=CLASSES,
             when="time",
             at=at,
-            image=np.arange(len(names)),
+            value=np.arange(len(names)),
             pixels=ImageFiles(root, names),
             box=np.array([box for _, _, _, box in facts]) if self.settings.crop == "box" else None,
         )

@@ -18,8 +18,8 @@ from emulator.plugins import Settings
 from traces.building.decoding import MOST_PIXELS, Decoder
 from traces.building.dividing import DividedPixelSettings, divided
 from traces.building.images import ImageBuilder
-from traces.building.listing import Listing
 from traces.building.pixels import Encoded, Pixels
+from traces.building.rows import Rows
 from traces.idx import read_idx, read_idx_header
 
 NAME = re.compile(
@@ -58,7 +58,7 @@ class IdxImages(ImageBuilder):
     def decoder(self) -> Decoder:
         return Decoder(self.settings.size, grey=True)
 
-    def list_samples(self, root: Path) -> Listing:
+    def list_samples(self, root: Path) -> Rows:
         files = self._files(root)
         labels, shapes, tally = [], [], self.tally()
         for images, of in files.values():
@@ -78,14 +78,14 @@ class IdxImages(ImageBuilder):
         split = np.repeat([0, 1], [len(part) for part in labels]).astype(np.int8)
         known, label = np.unique(np.concatenate(labels), return_inverse=True)
         client, clients = divided(self.settings, label, split)
-        return Listing(
+        return Rows(
             client=client,
             clients=clients,
             label=label,
             classes=tuple(map(str, known.tolist())),
             when="step",
             at=np.zeros(len(label), np.int64),
-            image=np.arange(len(label)),
+            value=np.arange(len(label)),
             pixels=IdxPixels([images for images, _ in files.values()], shapes),
             split=split,
         )

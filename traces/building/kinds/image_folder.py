@@ -15,9 +15,9 @@ from emulator.storage.reading.folders import files_below
 from emulator.storage.reading.tally import Tally
 from traces.building.dividing import DividedImageSettings, divided
 from traces.building.images import WholeImageBuilder
-from traces.building.listing import Listing, codes
 from traces.building.path_patterns import PatternText, match_files
 from traces.building.pixels import ImageFiles
+from traces.building.rows import Rows, codes
 from traces.building.text_columns import TextColumns
 from traces.building.times import TimeError, parse_pattern, parse_times, refuse_pattern
 
@@ -55,7 +55,7 @@ class ImageFolder(WholeImageBuilder):
     Settings: ClassVar[type[Settings]] = FolderSettings
     settings: FolderSettings
 
-    def list_samples(self, root: Path) -> Listing:
+    def list_samples(self, root: Path) -> Rows:
         settings = self.settings
         if settings.times is not None and settings.time_pattern is not None:
             raise InputError("--times and --time-pattern: give one of them")
@@ -87,14 +87,14 @@ class ImageFolder(WholeImageBuilder):
             owners = tuple(Path(name).parts[0] for name in names)
         client, clients = divided(settings, label, None) if owners is None else codes(owners)
         at = self._times(root, names)
-        return Listing(
+        return Rows(
             client=client,
             clients=clients,
             label=label,
             classes=classes,
             when="step" if at is None else "time",
             at=np.zeros(len(names), np.int64) if at is None else at,
-            image=np.arange(len(names)),
+            value=np.arange(len(names)),
             pixels=ImageFiles(root, names),
             notes=tuple(notes),
         )

@@ -10,7 +10,7 @@ from emulator.arrays import Ints
 from emulator.errors import InputError
 from emulator.numbers import Count, Number
 from traces.building.images import EncodedImageSettings
-from traces.building.listing import interval_of
+from traces.building.rows import interval_of
 
 BoxSide = Annotated[float, Number(ge=0, le=1e5)]
 

@@ -17,8 +17,8 @@ from emulator.storage.parquet_columns import ParquetColumns
 from emulator.storage.reading.tally import Tally
 from traces.building.images import EncodedImageBuilder
 from traces.building.kinds.intervals import IntervalSettings
-from traces.building.listing import Listing, codes
 from traces.building.parquet_images import ParquetImages
+from traces.building.rows import Rows, codes
 
 CLASSES = ("vehicle", "pedestrian", "sign", "cyclist")
 IMAGES, BOXES = "camera_image", "camera_box"
@@ -50,7 +50,7 @@ class Waymo(EncodedImageBuilder):
     Settings: ClassVar[type[Settings]] = WaymoSettings
     settings: WaymoSettings
 
-    def list_samples(self, root: Path) -> Listing:
+    def list_samples(self, root: Path) -> Rows:
         files = sorted(root.glob(f"*/{BOXES}/*.parquet")) or sorted(root.glob(f"{BOXES}/*.parquet"))
         if not files:
             raise InputError(f"--root {root}: has no SPLIT/{BOXES}/SEGMENT.parquet")
@@ -76,14 +76,14 @@ class Waymo(EncodedImageBuilder):
         sides = box[:, 2:] - box[:, :2]
         large = np.flatnonzero((sides > self.settings.min_box).all(axis=1))
         client, label, image, box, moment = (column[large] for column in (client, label, image, box, moment))
-        listing = Listing(
+        listing = Rows(
             client=client,
             clients=clients,
             label=label,
             classes=CLASSES,
             when="step",
             at=self.settings.steps(*_frames(client, moment)),
-            image=image,
+            value=image,
             pixels=ParquetImages(root, names, np.array(rows), IMAGE),
             box=box,
         )

@@ -7,14 +7,16 @@ columns only a batch of rows is in memory.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
 
-from emulator.arrays import Ints
+from emulator.arrays import Bools
 from emulator.errors import DataFileError, InputError
 from emulator.storage.checkpoints import delete_folder
 from emulator.storage.reading.files import OR_A_FOLDER
@@ -22,26 +24,22 @@ from emulator.storage.reading.shards import Shards
 from emulator.storage.table_paths import format_of
 from traces.building.bad_rows import BadRows
 from traces.building.base import KEEPS_ALL, Builder, Built, Request, Watch
+from traces.building.choosing import refuse_test_only, use_rows
+from traces.building.folder import Told, write_folder
 from traces.building.names import refuse_names
-from traces.building.remarks import on_clients, same_but_for_spaces, taken_features
+from traces.building.remarks import taken_features
+from traces.building.rows import Rows
 from traces.building.table.class_names import class_names
-from traces.building.table.encoders.encoding import Encoder, Encoding, Statistics
+from traces.building.table.encoders.encoding import Encoder
 from traces.building.table.encoders.feature_columns import FeatureColumns
 from traces.building.table.encoders.features import Numbers, chosen_features, is_image
 from traces.building.table.encoders.images import Images
-from traces.building.table.encoders.statistics import OfImages, OfNumbers, fill_missing
 from traces.building.table.file_clients import shards_of
-from traces.building.table.keys import Keys, read_keys, refuse_types
-from traces.building.table.rows import TEST, TRAIN, UsedRows, columns_of, refuse_test_only, use_rows
+from traces.building.table.keys import read_keys, refuse_types
 from traces.building.table.settings import TableSettings
-from traces.building.table.writing import FeatureWriter
 from traces.building.workspace import Workspace, workspace
-from traces.files.arrivals import write_arrival_pieces
-from traces.files.facts import ARRIVALS, FEATURES, TraceFacts
+from traces.building.writing import Block, Made
 from traces.ordering import sizes_of
-
-COARSE = 2.0**16
-"""Above this ratio of mean to deviation, standardised numbers of 32 bits have fewer than 8 bits left."""
 
 MOST_ORIGIN = 2000
 
@@ -74,178 +72,149 @@ class Table(Builder):
         columns = chosen_features(shards, settings)
         names = class_names(shards, settings.label)
         owners = None if clients is None else clients.of
-        remarks = [clients.note] if clients is not None and clients.note is not None else []
-        remarks += [taken_features(columns.names)] if settings.features is None else []
+        notes = [*shards.notes, *([clients.note] if clients is not None and clients.note is not None else [])]
+        notes += [taken_features(columns.names)] if settings.features is None else []
         options = settings.model_dump(mode="json", exclude={"most_cells"})
         plan = {"kind": "table", "settings": options, "files": shards.digest()}
         if clients is not None:
             plan["client of a file"] = clients.digest()
+
+        def read(bad: BadRows) -> tuple[Rows, Encoder]:
+            rows, categories = read_keys(shards, settings, bad, owners, names)
+            encoder = _encoder(settings, shards, columns, categories, bad)
+            return replace(rows, notes=(*notes, *rows.notes)), encoder
+
         with workspace(request.out, plan, fresh=request.fresh) as space:
             try:
-                return write_trace(
-                    settings,
-                    shards,
-                    lambda bad: read_keys(shards, settings, bad, owners, names),
-                    lambda keys, bad: _encoding(settings, shards, columns, keys, bad),
-                    request,
-                    space,
-                    remarks,
-                    version=1 if names is None else 2,
-                )
+                return write_trace(settings, shards, read, request, space, version=1 if names is None else 2)
             except InputError:  # the same command will not succeed: nothing is kept for it
                 delete_folder(space.path)
                 raise
 
 
-def _encoding(
-    settings: TableSettings, shards: Shards, columns: FeatureColumns, keys: Keys, bad: BadRows
-) -> Encoding:
-    """How the feature `columns` are written: images, or numbers."""
+def _encoder(
+    settings: TableSettings,
+    shards: Shards,
+    columns: FeatureColumns,
+    categories: Mapping[str, tuple[str, ...]],
+    bad: BadRows,
+) -> Encoder:
+    """What the feature `columns` are written by: images, or numbers."""
     name = columns.names[0]
     if is_image(shards.kinds[name]) and name not in settings.one_hot:
-        images = Images(shards, name, settings, bad)
-        return Encoding(images, OfImages(images.shape), images.shape, np.dtype(np.uint8), images.shown)
-    numbers = Numbers(shards, columns, keys.categories, settings.missing, bad)
-    shape = columns.shape or (len(numbers.names),)
-    return Encoding(numbers, OfNumbers(numbers, shape), shape, np.dtype("<f4"), numbers.shown)
+        return Images(shards, name, settings, bad)
+    return Numbers(shards, columns, categories, settings.missing, bad)
 
 
 def write_trace(
     settings: TableSettings,
     shards: Shards,
-    read: Callable[[BadRows], Keys],
-    encode: Callable[[Keys, BadRows], Encoding],
+    read: Callable[[BadRows], tuple[Rows, Encoder]],
     request: Request,
     space: Workspace,
-    remarks: Sequence[str] = (),
     version: Literal[1, 2] = 1,
 ) -> Built:
-    """Write a trace folder in `space`, from where an earlier attempt came to.
+    """Write a trace folder of a table in `space`, from where an earlier attempt came to.
 
     Args:
-        settings: which columns are what, and which rows are used.
-        shards: the rows.
-        read: reads the columns that are no features, and counts bad rows.
-        encode: says how features are written, given these columns.
+        settings: which rows are used.
+        shards: the table.
+        read: reads the columns that are no features, counts bad rows, and says how features are written.
         request: the table, for messages, and where to report.
         space: the workspace, which is completed.
-        remarks: what the user may not have meant, of what is known by now.
         version: the format that the trace folder needs at least.
 
     Raises:
         DataFileError: a row breaks a rule, and may not be left out.
     """
-    # Step 1: who has which row, when, and its class.
-    root = request.root
-    bad = BadRows(settings.skip_bad)
-    keys = read(bad)
+    root, bad = request.root, BadRows(settings.skip_bad)
+    rows, encoder = read(bad)
     pa.default_memory_pool().release_unused()
-    rows = use_rows(keys, settings, bad.mask(keys.num_rows), root)
+    rows, keep, weight = use_rows(rows, settings, bad.mask(len(rows)), root)
     refuse_names(() if isinstance(rows.clients, np.ndarray) else rows.clients, rows.classes)
-    # Step 2: the features, row by row.
-    encoder, statistics, shape, dtype, names = encode(keys, bad)
-    notes = keys.notes
-    del keys
-    path = space.path / FEATURES
-    progress = space.progress if path.exists() else {}
-    done = int(progress.get("written", 0))
-    with FeatureWriter(path, dtype, (len(rows), *shape), done, space.record) as writer:
-        _write_features(shards, encoder, rows, statistics, writer, progress, request.watch)
-        written = writer.finish()
-        pa.default_memory_pool().release_unused()
-        # Step 3: missing numbers become the mean, which is known now.
-        if isinstance(statistics, OfNumbers) and statistics.has_missing:
-            fill_missing(path, statistics, root)
-            written = None
-        # Step 4: the arrivals, and the facts.
-        good = np.ones(len(rows), dtype=np.bool_)
-        good[_left_out(bad, rows)] = False
-        if not good.any():
-            raise DataFileError(root, f"no row of it is good: {len(bad)} have features that cannot be used")
-        refuse_test_only(rows.client, rows.split, rows.clients, root, good)
-        write_arrival_pieces(space.path / ARRIVALS, columns_of(rows, good))
-    mean, deviation = statistics.finish()
-    facts = TraceFacts(
-        version=version if rows.expiry is None else 2,
-        shape=shape,
-        mean=tuple(mean.tolist()),
-        deviation=tuple(deviation.tolist()),
-        classes=rows.classes,
-        origin=_origin(settings, root, names),
-    )
-    space.finish(facts, {} if written is None else {FEATURES: written})
-    num_train = int(((rows.split == TRAIN) & good).sum())
-    return Built(
-        clients=int((sizes_of(rows.client, len(rows.clients), good) > 0).sum()),
-        train=num_train,
-        test=int(good.sum()) - num_train,
-        classes=len(rows.classes),
-        shape=shape,
-        when=rows.when,
-        first=int(rows.at.min(where=good, initial=np.iinfo(rows.at.dtype).max)),  # some row is good
-        last=int(rows.at.max(where=good, initial=np.iinfo(rows.at.dtype).min)),
-        left_out=len(bad),
-        num_bytes=len(rows) * int(np.prod(shape)) * dtype.itemsize,
-        notes=(
-            *shards.notes,
-            *remarks,
-            *notes,
-            *_remarks(settings, rows, good),
-            *_notes(rows, bad, statistics, settings),
-        ),
-        play=_play(rows, settings),
-    )
+    values = TableValues(shards, encoder, rows, keep, weight, root)
 
-
-def _write_features(
-    shards: Shards,
-    encoder: Encoder,
-    rows: UsedRows,
-    statistics: Statistics,
-    writer: FeatureWriter,
-    progress: Mapping[str, Any],
-    watch: Watch,
-) -> None:
-    """Stream the features into `writer`, from where an earlier attempt came to according to `progress`."""
-    bad = encoder.bad
-    start, done = int(progress.get("read", 0)), int(progress.get("written", 0))
-    if progress:
-        statistics.restore(progress["statistics"])
-        bad.rows.update(progress["bad"])
-        bad.causes = dict(progress["causes"])
-    total = len(rows.keep)
-    malformed = (lambda: True) if bad.most else None  # they have been counted
-    for batch in shards.batches(encoder.types, encoder.rows, start, malformed, na_in=encoder.types):
-        keep = rows.keep[start : start + batch.num_rows]
-        num_bad = len(bad.rows)
-        block = encoder.encode(batch, start, keep)
-        weight = rows.weight[done : done + len(block)]
-        if len(bad.rows) > num_bad:
-            weight = np.where(bad.mask(total)[start : start + batch.num_rows][keep], 0, weight)
-        statistics.add(block, weight)
-        start += batch.num_rows
-        done += len(block)
-        writer.write(
-            block,
-            {
-                "read": start,
-                "written": done,
-                "statistics": statistics.as_json(),
-                "bad": bad.numbers().tolist(),
-                "causes": dict(bad.causes),
-            },
+    def tell(good: Bools, sums: Any) -> Told:
+        notes = [*filter(None, [bad.remark()])]
+        unused = len(keep) - len(rows) - len(bad)
+        if unused > 0:
+            notes.append(f"{unused} rows were left out by since, until, classes, min_samples, limit or count")
+        is_owned = rows.when == "step" and settings.step is None
+        if is_owned:
+            owned = "all rows are owned at the start; retain_rounds = 'all' keeps them to the end"
+        return Told(
+            left_out=len(bad),
+            remedy=_remedy(settings),
+            origin=_origin(settings, root, encoder.shown),
+            version=version if rows.expiry is None else 2,
+            num_bytes=len(rows) * math.prod(encoder.shape) * encoder.dtype.itemsize,
+            notes=(*notes, *encoder.notes(sums), *([owned] if is_owned else [])),
+            play={**KEEPS_ALL} if is_owned else _play(rows),
         )
-        watch.progress(start, total)
+
+    return write_folder(space, rows, values, request, tell)
 
 
-def _left_out(bad: BadRows, rows: UsedRows) -> Ints:
-    """The bad rows among `rows`, numbered as there."""
-    numbers = bad.numbers()
-    if len(numbers) == 0:
-        return numbers
-    before = np.concatenate(([0], np.cumsum(np.add.reduceat(rows.keep, numbers, dtype=np.int64))))[:-1]
-    left_out: Ints = (before + np.count_nonzero(rows.keep[: numbers[0]]))[rows.keep[numbers]]
-    return left_out
+@dataclass
+class TableValues:
+    """The features of the rows of a table to `keep` (rows of the table,), read in its order.
+
+    `weight` (n,) is how often each of these rows counts in mean and deviation.
+    """
+
+    shards: Shards
+    encoder: Encoder
+    rows: Rows
+    keep: Bools
+    weight: np.ndarray
+    root: Path
+
+    def __post_init__(self) -> None:
+        self.shape, self.dtype, self.total = self.encoder.shape, self.encoder.dtype, len(self.keep)
+        self.no_sums, self._bad = self.encoder.no_sums, self.encoder.bad
+
+    def blocks(self, done: int) -> Iterator[Block]:
+        """Read batches of rows behind the first `done` ones of the table."""
+        types, first = self.encoder.types, int(np.count_nonzero(self.keep[:done]))
+        malformed = (lambda: True) if self._bad.most else None  # they have been counted
+        for batch in self.shards.batches(types, self.encoder.rows, done, malformed, na_in=types):
+            keep = self.keep[done : done + batch.num_rows]
+            rows = np.arange(first, first + int(np.count_nonzero(keep)))
+            yield Block((batch, done, keep, rows), batch.num_rows)
+            done, first = done + batch.num_rows, first + len(rows)
+
+    def make(self, block: Block) -> Made:
+        """Encode a batch; bad rows count in no mean."""
+        batch, start, keep, rows = block.content
+        values = self.encoder.encode(batch, start, keep)
+        weight = self.weight[rows]
+        if self._bad.rows:
+            weight = np.where(self._bad.mask(self.total)[start : start + batch.num_rows][keep], 0, weight)
+        return Made(rows, values, self.encoder.sums(values, weight))
+
+    def take(self, made: Made, watch: Watch) -> None:
+        """Nothing: bad rows are counted as they are met."""
+
+    def bad_as_json(self) -> dict[str, Any]:
+        return {"rows": self._bad.numbers().tolist(), "causes": dict(self._bad.causes)}
+
+    def restore_bad(self, state: Any) -> None:
+        self._bad.rows.update(state["rows"])
+        self._bad.causes = dict(state["causes"])
+
+    def finish(self, path: Path, sums: Any) -> tuple[np.ndarray, np.ndarray]:
+        pa.default_memory_pool().release_unused()
+        return self.encoder.finish(path, sums, self.root)
+
+    def good(self) -> Bools:
+        """(n,) whether each row is in the trace: its features can be used."""
+        good = ~self._bad.mask(self.total)[self.keep]
+        if not good.any():
+            raise DataFileError(
+                self.root, f"no row of it is good: {len(self._bad)} have features that cannot be used"
+            )
+        refuse_test_only(self.rows, self.root, good)
+        return good
 
 
 def _origin(settings: TableSettings, root: Path, names: tuple[str, ...]) -> str:
@@ -256,53 +225,20 @@ def _origin(settings: TableSettings, root: Path, names: tuple[str, ...]) -> str:
     return text if len(text) <= MOST_ORIGIN else f"{text[:MOST_ORIGIN]}, ..."
 
 
-def _remarks(settings: TableSettings, rows: UsedRows, good: np.ndarray) -> tuple[str, ...]:
-    """What the user may not have meant, of the rows that are used."""
-    has_rows, has_tests = (
-        sizes_of(rows.client, len(rows.clients), where) > 0 for where in (good, good & (rows.split == TEST))
-    )
-    remedy: str | None = (
+def _remedy(settings: TableSettings) -> str | None:
+    """What gives clients without test samples some; None if they are not wanted."""
+    if settings.split is not None:
+        return f"give them rows with test in column {settings.split!r}, or leave --split away"
+    if settings.test_share == 0:
+        return None
+    return (
         f"raise --test-share ({settings.test_share:g}), leave small clients out with --min-samples, or say "
         f"with --split which rows are for tests"
     )
-    if settings.split is not None:
-        remedy = f"give them rows with test in column {settings.split!r}, or leave --split away"
-    elif settings.test_share == 0:
-        remedy = None
-    untested = int((has_rows & ~has_tests).sum())
-    return (*same_but_for_spaces(rows.classes), *on_clients(int(has_rows.sum()), untested, remedy))
 
 
-def _notes(rows: UsedRows, bad: BadRows, statistics: Statistics, settings: TableSettings) -> tuple[str, ...]:
-    remark = bad.remark()
-    notes = [] if remark is None else [remark]
-    unused = len(rows.keep) - len(rows) - len(bad)
-    if unused > 0:
-        notes.append(f"{unused} rows were left out by since, until, classes, min_samples, limit or count")
-    if isinstance(statistics, OfNumbers):
-        mean, deviation = statistics.finish()
-        coarse = np.flatnonzero(np.abs(mean) > COARSE * deviation)
-        constant, names = statistics.constant(), statistics.names
-        coarse = np.setdiff1d(coarse, constant)
-        if len(coarse):
-            shown = ", ".join(names[column] for column in coarse[:5])
-            notes.append(
-                f"{shown}: vary little about a large mean, and lose digits as numbers of 32 bits; subtract a "
-                f"constant first"
-            )
-        if len(constant):
-            notes.append(
-                f"{', '.join(names[column] for column in constant[:5])}: constant in the training rows"
-            )
-    if rows.when == "step" and settings.step is None:
-        notes.append("all rows are owned at the start; retain_rounds = 'all' keeps them to the end")
-    return tuple(notes)
-
-
-def _play(rows: UsedRows, settings: TableSettings) -> dict[str, object]:
+def _play(rows: Rows) -> dict[str, object]:
     """Settings that fit: of ranks, data steps such that a client of median size has about fifty."""
-    if rows.when == "step" and settings.step is None:
-        return {**KEEPS_ALL}
     if rows.when != "order":
         return {}
     return {"step_width": max(1, int(np.median(sizes_of(rows.client, len(rows.clients)))) // 50)}

@@ -25,9 +25,11 @@ from emulator.storage.reading.shards import Batch, Shards
 from emulator.storage.reading.tally import Tally
 from traces.building.bad_rows import BadRows
 from traces.building.base import Built, Request
+from traces.building.rows import Rows
 from traces.building.table.build import write_trace
-from traces.building.table.encoders.samples import as_samples, encoding
-from traces.building.table.keys import Keys, read_keys, refuse_types
+from traces.building.table.encoders.encoding import Encoder
+from traces.building.table.encoders.samples import Samples, as_samples
+from traces.building.table.keys import read_keys, refuse_types
 from traces.building.table.settings import TableSettings
 from traces.building.workspace import workspace
 
@@ -75,19 +77,19 @@ class FrameColumns(Shards):
             if first >= skip:
                 yield Batch(PATH, first - 1, columns, num_rows)  # messages add 1: rows are counted from 0
 
-    def named(self, keys: Keys, label: str) -> Keys:
-        """The keys with the names of their classes; DataFileError for a label that has none."""
+    def named(self, rows: Rows, label: str) -> Rows:
+        """The rows with the names of their classes; DataFileError for a label that has none."""
         if self.classes is None:
-            return keys
-        for code, text in enumerate(keys.classes):
+            return rows
+        for code, text in enumerate(rows.classes):
             if not 0 <= int(text) < len(self.classes):
                 raise DataFileError(
                     PATH,
                     f"{label} = {text}: there are names of {len(self.classes)} classes, of 0 to "
                     f"{len(self.classes) - 1}; give all of them, or leave out rows without one",
-                    int(np.flatnonzero(keys.label == code)[0]),
+                    int(np.flatnonzero(rows.label == code)[0]),
                 )
-        return replace(keys, classes=tuple(self.classes[int(text)] for text in keys.classes))
+        return replace(rows, classes=tuple(self.classes[int(text)] for text in rows.classes))
 
 
 def frame_columns(
@@ -198,18 +200,12 @@ def write_frame(
     with workspace(out, {"kind": "frame"}, fresh=fresh) as space:
         space.record({})  # what an attempt that was killed left of other arrays, perhaps, is written anew
 
-        def read(bad: BadRows) -> Keys:
-            return columns.named(read_keys(columns, settings, bad), settings.label)
+        def read(bad: BadRows) -> tuple[Rows, Encoder]:
+            rows, _ = read_keys(columns, settings, bad)
+            return columns.named(rows, settings.label), Samples(values, bad)
 
         try:
-            return write_trace(
-                settings,
-                columns,
-                read,
-                lambda _, bad: encoding(values, bad),
-                Request(PATH, out),
-                space,
-            )
+            return write_trace(settings, columns, read, Request(PATH, out), space)
         except BaseException:
             if space.path.exists():
                 delete_folder(space.path)

@@ -11,18 +11,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from emulator.arrays import Ints
 from emulator.errors import DataFileError
 from emulator.storage.parquet_columns import MOST_TEXTS
 from emulator.storage.reading.shards import Batch, missing
 from traces.building.bad_rows import BadRows
+from traces.building.rows import Names
 from traces.building.table.times.instants import Instants, TimeOptions
 from traces.ordering import pieces, ranks_of
 
 BLOCK_BYTES = 2**26
 """Bytes of a block of a column, of eight bytes a row."""
-
-Names = tuple[str, ...] | Ints
 
 
 class Column:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -14,8 +13,9 @@ from emulator.storage.parquet_columns import MOST_TEXTS
 from emulator.storage.reading.columns import is_text
 from emulator.storage.reading.shards import TEXT, Shards
 from traces.building.bad_rows import BadRows
+from traces.building.rows import Rows
 from traces.building.table.expiry import Expiry, PresentRows, refuse_never_held
-from traces.building.table.key_columns import Column, FileClients, Names, Numbers, Times, Values, Whole
+from traces.building.table.key_columns import Column, FileClients, Numbers, Times, Values, Whole
 from traces.building.table.labels import REGRESSION, Labels
 from traces.building.table.settings import TableSettings
 from traces.building.table.times.instants import read_as
@@ -30,41 +30,20 @@ MOST_CATEGORIES = 4096
 SEQUENCE = "a sequence or several labels of a sample; labels are classes: integers or texts"
 
 
-@dataclass(frozen=True)
-class Keys:
-    """The columns of all rows (rows,), in the order of the files.
-
-    `client` and `label` index into `clients` and `classes`. `at` is a time in microseconds, a data step, or
-    a number by which rows are ordered; None: all rows are owned at the start, or arrive in the order of the
-    file.
-    `expiry` is when a client holds the row no longer, in the unit of `at`: the greatest number, or infinity,
-    if it holds it to the end. None: no column says.
-    `categories` has the values of each `one_hot` feature. `notes` are what is to be told about them.
-    """
-
-    num_rows: int
-    client: np.ndarray | None
-    clients: Names
-    label: np.ndarray
-    classes: tuple[str, ...]
-    at: np.ndarray | None
-    has_zone: bool
-    split: np.ndarray | None
-    count: np.ndarray | None
-    concept: np.ndarray | None
-    expiry: np.ndarray | None
-    categories: dict[str, tuple[str, ...]]
-    notes: tuple[str, ...] = ()
-
-
 def read_keys(
     shards: Shards,
     settings: TableSettings,
     bad: BadRows,
     owners: Mapping[Path, str] | None = None,
     class_names: Sequence[str] | None = None,
-) -> Keys:
+) -> tuple[Rows, dict[str, tuple[str, ...]]]:
     """Read all columns that are no features, and the values of `one_hot` features.
+
+    Returns:
+        All rows, in the order of the files. `at` is a number by which rows are ordered where that is wanted,
+        and 0 if all are owned at the start, or arrive in the order of the file; `expiry` is the greatest
+        number, or infinity, of a row that its client holds to the end. Without clients all rows are one's.
+        The values of each `one_hot` feature.
 
     Args:
         shards: the table.
@@ -108,22 +87,23 @@ def read_keys(
         expired = expiry.all()
         _refuse_other_unit(at, expiry, shards)
         refuse_never_held(shards, arrived, expired, (at.name, expiry.reader.name), bad)
-    client_codes, clients = client.finish() if client else (None, ())
-    return Keys(
-        num_rows=start,
+    none = np.zeros(0 if at and client else start, np.int32)
+    client_codes, clients = client.finish() if client else (none, ())
+    rows = Rows(
         client=client_codes,
         clients=clients,
         label=codes,
         classes=tuple(map(str, classes)),
-        at=arrived,
+        when=settings.when,
+        at=none if arrived is None else arrived,
         has_zone=isinstance(at, Times) and at.instants.has_zone,
         split=split.in_choices() if split else None,
         count=count.all() if count else None,
         concept=concept.all() if concept else None,
         expiry=expired,
-        categories={name: tuple(map(str, reader.finish()[1])) for name, reader in one_hot.items()},
         notes=(*(filter(None, [at.instants.note()]) if isinstance(at, Times) else ()), *label.notes),
     )
+    return rows, {name: tuple(map(str, reader.finish()[1])) for name, reader in one_hot.items()}
 
 
 def _clients(settings: TableSettings, bad: BadRows, owners: Mapping[Path, str] | None) -> Values | None:

@@ -16,7 +16,8 @@ from emulator.errors import DataFileError
 from emulator.storage.reading.columns import NO_VALUE, without
 from emulator.storage.reading.shards import Batch, Shards
 from traces.building.bad_rows import BadRows
-from traces.building.table.key_columns import Names, Values
+from traces.building.rows import Names
+from traces.building.table.key_columns import Values
 from traces.files.arrivals import MOST_CLASSES
 
 MOST_WHOLE = 1000

@@ -12,7 +12,7 @@ from emulator.errors import InputError
 from emulator.storage.reading import tally
 from tests.traces.building import layouts
 from tests.traces.building.layouts import RED, build
-from traces.building.pipeline import MOST_CROPS
+from traces.building.image_values import MOST_CROPS
 
 
 def a_folder(root: Path) -> Path:
@@ -53,7 +53,7 @@ def test_too_much_text_of_a_mapping_is_refused(tmp_path: Path, monkeypatch: pyte
 
 def test_many_crops_of_one_image_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     root = layouts.waymo(tmp_path / "data")
-    monkeypatch.setattr("traces.building.pipeline.MOST_CROPS", 1)
+    monkeypatch.setattr("traces.building.image_values.MOST_CROPS", 1)
     with pytest.raises(InputError, match="row 1: has 2 objects; at most 1 of an image are read"):
         build("waymo", root, tmp_path / "out")
     assert MOST_CROPS >= 1000
@@ -64,8 +64,8 @@ def test_images_that_wait_to_be_decoded_are_bounded_by_their_bytes(
 ) -> None:
     root = layouts.idx(tmp_path / "data", train=60)
     build("idx", root, tmp_path / "whole", **DIVIDED)
-    monkeypatch.setattr("traces.building.pipeline.MOST_HELD", 1)
-    monkeypatch.setattr("traces.building.pipeline.BLOCK_BYTES", 50)
+    monkeypatch.setattr("traces.building.writing.MOST_HELD", 1)
+    monkeypatch.setattr("traces.building.image_values.BLOCK_BYTES", 50)
     build("idx", root, tmp_path / "out", workers=2, **DIVIDED)
     for name in ("arrivals.parquet", "features.npy", "trace.toml"):
         assert (tmp_path / "out" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()

@@ -218,8 +218,8 @@ def test_a_full_disk_ends_in_one_line_and_the_same_build_resumes(
     build(root, tmp_path / "whole", step="day")
     full = OSError(errno.ENOSPC, "No space left on device")
     with monkeypatch.context() as patch:
-        name = "os.posix_fallocate" if instant == "at the start" else "FeatureWriter._store"
-        patch.setattr(f"traces.building.table.writing.{name}", _raise(full))
+        name = "os.posix_fallocate" if instant == "at the start" else "FeatureRows.flush"
+        patch.setattr(f"traces.building.writing.{name}", _raise(full))
         with pytest.raises(ResumableError, match="make room, and give the same command again"):
             build(root, tmp_path / "out", step="day")
     assert not (tmp_path / "out").exists()
@@ -260,7 +260,7 @@ def test_a_build_that_was_killed_is_resumed_to_the_same_bytes(
         root = write_parquet(tmp_path, columns, name, row_group_size=9000)
     monkeypatch.setattr(features, "VALUES", 2**12)
     monkeypatch.setattr("emulator.storage.reading.csv_file._BLOCK", 2**16)
-    monkeypatch.setattr("traces.building.table.writing.RECORD_EVERY_S", 0.0)
+    monkeypatch.setattr("traces.building.writing.RECORD_EVERY_S", 0.0)
     build(root, tmp_path / "whole", step="day", missing="mean")
     encode, calls = features.Numbers.encode, [0]
 
@@ -291,7 +291,7 @@ def test_a_process_that_is_killed_leaves_no_trace_and_the_next_one_finishes_it(t
     build(root, tmp_path / "whole", step="day")
     program = (
         "import sys, time; from pathlib import Path\n"
-        "from traces.building.table import writing; from traces.building.table.encoders import features\n"
+        "from traces.building import writing; from traces.building.table.encoders import features\n"
         "from tests.traces.building.table.tables import build\n"
         "features.VALUES, writing.RECORD_EVERY_S = 2**12, 0.0\n"
         "encode = features.Numbers.encode\n"
@@ -318,7 +318,7 @@ def test_an_unfinished_build_with_other_settings_is_not_resumed(
 ) -> None:
     root = write(tmp_path, TINY)
     with monkeypatch.context() as patch:
-        patch.setattr("traces.building.table.build.write_arrival_pieces", _interrupt)
+        patch.setattr("traces.building.folder.write_arrival_pieces", _interrupt)
         with pytest.raises(KeyboardInterrupt):
             build(root, tmp_path / "out", step="day")
     with pytest.raises(InputError, match="begun with another settings; give --fresh"):

@@ -77,7 +77,7 @@ def test_a_build_is_not_resumed_with_other_clients(tmp_path: Path, monkeypatch: 
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("traces.building.table.build.write_arrival_pieces", interrupt)
+        patch.setattr("traces.building.folder.write_arrival_pieces", interrupt)
         with pytest.raises(KeyboardInterrupt):
             build(root, tmp_path / "out", **FROM)
     shutil.move(root / "bob", root / "carl")

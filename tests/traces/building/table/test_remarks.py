@@ -100,7 +100,7 @@ def test_causes_are_bounded_and_survive_an_interruption(
     columns["x0"][[5, 205]] = float("nan")
     columns["x1"][[105, 305, 306]] = float("inf")
     root = write_parquet(tmp_path, columns, row_group_size=100)
-    monkeypatch.setattr("traces.building.table.writing.RECORD_EVERY_S", 0.0)
+    monkeypatch.setattr("traces.building.writing.RECORD_EVERY_S", 0.0)
     encode, calls = features.Numbers.encode, [0]
 
     def fail_later(*arguments: Any) -> Any:

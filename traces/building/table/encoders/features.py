@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,8 @@ from emulator.numbers import LARGEST
 from emulator.storage.reading.columns import NO_VALUE, is_text
 from emulator.storage.reading.shards import TEXT, Batch, Shards
 from traces.building.bad_rows import BadRows
+from traces.building.sums import Moments
+from traces.building.table.encoders.encoding import NUMBERS, Encoder, fill_missing
 from traces.building.table.encoders.feature_columns import (
     FeatureColumns,
     expanded,
@@ -27,6 +30,7 @@ from traces.building.table.encoders.feature_columns import (
 )
 from traces.building.table.encoders.vectors import batch_rows, is_vector, misfit, named_values, vectors_in
 from traces.building.table.settings import Missing, TableSettings
+from traces.files.features import channels
 
 VALUES = 2**20
 """Values of a batch of features: four megabytes, which caches hold."""
@@ -144,7 +148,7 @@ def is_image(kind: pa.DataType) -> bool:
     return pa.types.is_binary(kind) or pa.types.is_large_binary(kind)
 
 
-class Numbers:
+class Numbers(Encoder):
     """Encodes feature columns: a number is one float32, a vector or `one_hot` text as many as it has values.
 
     Attributes:
@@ -186,13 +190,21 @@ class Numbers:
         self.shown = tuple(shown)
         self.is_number = np.array(is_number, dtype=np.bool_)
         self.types = {name: self._read_as(shards, name, places) for name, _, places in self._columns}
+        self.shape, self.dtype = columns.shape or (len(encoded),), NUMBERS
+        self.rows = batch_rows(len(encoded)) if self._vectors else max(FEWEST_ROWS, VALUES // len(encoded))
 
-    @property
-    def rows(self) -> int:
-        """Rows to encode at once."""
-        if self._vectors:
-            return batch_rows(len(self.names))
-        return max(FEWEST_ROWS, VALUES // len(self.names))
+    def standardised(self, moments: Moments) -> tuple[tuple[str, ...], Moments, Bools]:
+        """Numbers, but not zeros and ones; of those that make an image, its channels."""
+        if len(self.shape) == 1:
+            return self.names, moments, self.is_number
+        number = channels(self.shape)
+        names = tuple(f"channel {place}" for place in range(1, number + 1))
+        return names, moments.merged(number), np.ones(number, np.bool_)
+
+    def finish(self, path: Path, sums: Moments, root: Path) -> tuple[np.ndarray, np.ndarray]:
+        if self.missing == "mean":
+            fill_missing(path, sums, self.names, root)
+        return super().finish(path, sums, root)
 
     def encode(self, batch: Batch, start: int, keep: Bools) -> Floats32:
         """Encode a batch.

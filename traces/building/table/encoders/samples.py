@@ -8,17 +8,15 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from emulator.arrays import Bools
 from emulator.errors import InputError
 from emulator.numbers import LARGEST
 from emulator.storage.reading.shards import Batch
 from traces.building.bad_rows import BadRows
-from traces.building.statistics import ChannelSums
-from traces.building.table.encoders.encoding import Encoding
+from traces.building.sums import ByteSums, Moments
+from traces.building.table.encoders.encoding import BYTES, NUMBERS, Encoder
 from traces.building.table.encoders.features import MOST_FEATURES, VALUES
-from traces.building.table.encoders.statistics import OfNumbers
 from traces.files.features import channels
 
 MOST_EXACT = 2**24
@@ -28,9 +26,6 @@ MOST_DIMENSIONS = 3
 
 _CHANNELS = (1, 3, 4)
 """Channels that images have: grey, RGB, RGBA."""
-
-_BYTE = np.dtype(np.uint8)
-_SCALE = 1 / 255
 
 
 def as_samples(features: Any) -> np.ndarray:
@@ -79,40 +74,28 @@ def _refuse_shape(shape: tuple[int, ...]) -> None:
         )
 
 
-class Samples:
+class Samples(Encoder):
     """Encodes the rows of an array: bytes as they are, other numbers as float32.
 
-    Attributes:
-        names: The names of the channels: of a vector, of each of its numbers.
-        is_number: Whether each channel is standardised: all are.
+    All channels are standardised: of a vector each of its numbers.
     """
 
     def __init__(self, values: np.ndarray, bad: BadRows) -> None:
         self.values = values
         self.bad = bad
-        self.types: Mapping[str, pa.DataType] = {}
-        shape = values.shape[1:]
-        what = "feature" if len(shape) == 1 else "channel"
-        self.names = tuple(f"{what} {number}" for number in range(channels(shape)))
-        self.is_number: Bools = np.ones(len(self.names), dtype=np.bool_)
-
-    @property
-    def rows(self) -> int:
-        """Rows to encode at once."""
-        return max(1, VALUES // math.prod(self.values.shape[1:]))
+        self.types = {}
+        self.shape = values.shape[1:]
+        self.dtype = BYTES if values.dtype == BYTES else NUMBERS
+        self.rows = max(1, VALUES // math.prod(self.shape))
+        what = "feature" if len(self.shape) == 1 else "channel"
+        self.names = tuple(f"{what} {number}" for number in range(channels(self.shape)))
+        self.shown = (f"{values.dtype} of shape {self.shape}",)
 
     def encode(self, batch: Batch, start: int, keep: Bools) -> np.ndarray:
-        """Encode the samples of a batch; see `Numbers.encode`.
-
-        Returns:
-            (kept rows, *shape) uint8 or float32; bad rows, if they may be left out, are zero.
-
-        Raises:
-            DataFileError: a value is not finite, or is no number of 32 bits.
-        """
+        """Encode the samples of a batch; a value that is not finite, or is no number of 32 bits, is bad."""
         given = self.values[start : start + batch.num_rows]
         given = given if keep.all() else given[keep]
-        if given.dtype == _BYTE:
+        if given.dtype == BYTES:
             return given
         with np.errstate(over="ignore", invalid="ignore"):
             block: np.ndarray = given.astype("<f4")
@@ -126,6 +109,13 @@ class Samples:
             self.bad.refuse(batch, start, of_batch, partial(_problem, given, wrong, place))
             block[bad] = 0
         return block
+
+    def sums(self, values: np.ndarray, weight: np.ndarray) -> ByteSums | Moments:
+        if self.dtype == BYTES:
+            return ByteSums.of(values, weight)
+        of_channel = np.moveaxis(values.reshape(len(values), len(self.names), -1), 1, 2)
+        size = of_channel.shape[1]
+        return Moments.of(of_channel.reshape(-1, len(self.names)), np.repeat(weight, size))
 
 
 def _lost(given: np.ndarray, block: np.ndarray) -> Bools:
@@ -146,58 +136,3 @@ def _problem(given: np.ndarray, wrong: Bools, place: Mapping[int, int], row: int
     if given.dtype.kind != "f":
         return f"{shown}: a whole number must be at most {MOST_EXACT} in size, to be exact as one of 32 bits"
     return f"{shown}: must be a finite number of 32 bits, up to {LARGEST:g}"
-
-
-class OfSamples(OfNumbers):
-    """Mean and deviation of each channel, of samples of floats."""
-
-    def add(self, block: np.ndarray, weight: np.ndarray) -> None:
-        values = block.reshape(len(block), len(self.encoder.names), -1)
-        size = values.shape[2]
-        super().add(
-            np.moveaxis(values, 1, 2).reshape(-1, values.shape[1]),
-            weight if size == 1 else np.repeat(weight, size),
-        )
-
-
-class OfBytes:
-    """Mean and deviation of each channel, of samples of bytes, from exact sums."""
-
-    def __init__(self, num_channels: int) -> None:
-        self.sums = ChannelSums(0, (0,) * num_channels, (0,) * num_channels)
-
-    def add(self, block: np.ndarray, weight: np.ndarray) -> None:
-        """Take in a block (n, *shape), each sample as often as `weight` (n,) says."""
-        for times in np.unique(weight[weight > 0]).tolist():
-            sums = ChannelSums.of(block[weight == times])
-            self.sums += ChannelSums(
-                sums.count * times,
-                tuple(value * times for value in sums.sums),
-                tuple(value * times for value in sums.squares),
-            )
-
-    def as_json(self) -> dict[str, Any]:
-        """The state, exactly."""
-        return {"sums": self.sums.as_list()}
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Inverse of `as_json`."""
-        self.sums = ChannelSums.from_list(state["sums"])
-
-    def finish(self) -> tuple[np.ndarray, np.ndarray]:
-        """The mean and the deviation of each channel, times 1/255."""
-        return np.array(self.sums.mean(_SCALE)), np.array(self.sums.deviation(_SCALE))
-
-
-def encoding(values: np.ndarray, bad: BadRows) -> Encoding:
-    """How the samples `values` (n, *shape) are written."""
-    samples = Samples(values, bad)
-    is_bytes = values.dtype == _BYTE
-    shape = values.shape[1:]
-    return Encoding(
-        samples,
-        OfBytes(len(samples.names)) if is_bytes else OfSamples(samples, (len(samples.names),)),
-        shape,
-        _BYTE if is_bytes else np.dtype("<f4"),
-        (f"{values.dtype} of shape {shape}",),
-    )

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from traces.building.table.encoders.moments import Moments
+from traces.building.sums import Moments
 
 
 def test_blocks_merge_to_the_moments_of_all_rows() -> None:

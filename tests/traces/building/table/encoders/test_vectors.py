@@ -166,7 +166,7 @@ def test_a_build_of_vectors_is_resumed_to_the_same_bytes(
     lists = pa.array(list(np.stack([columns.pop(f"x{number}") for number in range(6)], axis=1)))
     root = write_parquet(tmp_path, {**columns, "v": lists}, row_group_size=170)
     monkeypatch.setattr(vectors, "VALUES", 300)
-    monkeypatch.setattr("traces.building.table.writing.RECORD_EVERY_S", 0.0)
+    monkeypatch.setattr("traces.building.writing.RECORD_EVERY_S", 0.0)
     build(root, tmp_path / "whole", step="day", shape=[2, 3])
     taken, calls = vectors.vectors_in, [0]
 

@@ -7,12 +7,13 @@ import numpy as np
 import pytest
 
 from emulator.errors import InputError
-from traces.building.listing import Listing, ordered
-from traces.building.pipeline import work_of
+from traces.building.choosing import ordered
+from traces.building.image_values import work_of
 from traces.building.pixels import ImageFiles
+from traces.building.rows import Rows
 
 
-def listing(**columns: object) -> Listing:
+def listing(**columns: object) -> Rows:
     """Six samples of two clients; image 3 makes the rows 1 and 4."""
     given: dict[str, object] = {
         "client": np.array([1, 0, 1, 0, 0, 1]),
@@ -21,11 +22,11 @@ def listing(**columns: object) -> Listing:
         "classes": ("x", "y"),
         "when": "step",
         "at": np.array([3, 2, 1, 2, 0, 1]),
-        "image": np.array([0, 3, 2, 1, 3, 4]),
+        "value": np.array([0, 3, 2, 1, 3, 4]),
         "pixels": ImageFiles(Path(), [f"{k}.png" for k in range(5)]),
         **columns,
     }
-    return Listing(**given)  # type: ignore[arg-type]
+    return Rows(**given)  # type: ignore[arg-type]
 
 
 def test_rows_are_sorted_by_client_split_time_and_image() -> None:
@@ -35,7 +36,7 @@ def test_rows_are_sorted_by_client_split_time_and_image() -> None:
     assert found.split is not None
     assert found.split.tolist() == [0, 0, 1, 0, 0, 0]
     assert found.at.tolist() == [0, 2, 2, 1, 1, 3]
-    assert found.image.tolist() == [3, 1, 3, 2, 4, 0]
+    assert found.value.tolist() == [3, 1, 3, 2, 4, 0]
 
 
 def test_an_image_is_decoded_once_for_all_its_rows_in_the_order_of_the_first() -> None:
@@ -76,7 +77,7 @@ def test_every_column_counts_in_the_digest() -> None:
         listing(classes=("x", "z")).digest(),
         listing(when="order").digest(),
         listing(at=np.zeros(6, int)).digest(),
-        listing(image=np.arange(6)).digest(),
+        listing(value=np.arange(6)).digest(),
         listing(pixels=ImageFiles(Path(), ["other.png"])).digest(),
         listing(split=np.zeros(6, np.int8)).digest(),
         listing(box=np.zeros((6, 4))).digest(),
