@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -72,6 +73,15 @@ class BadRows:
     def numbers(self) -> Ints:
         """The numbers of all bad rows, ascending."""
         return np.array(sorted(self.rows), dtype=np.int64)
+
+    def as_json(self) -> dict[str, Any]:
+        """The bad rows and their causes, which `restore` takes over."""
+        return {"rows": self.numbers().tolist(), "causes": dict(self.causes)}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Inverse of `as_json`."""
+        self.rows.update(state["rows"])
+        self.causes = dict(state["causes"])
 
     def _count(self, path: Path, error: DataFileError) -> None:
         if self.first is None:

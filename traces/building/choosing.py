@@ -44,7 +44,9 @@ def ordered(rows: Rows, limit: int | None, seed: int, test_share: float) -> Rows
     rows = rows.take(order)
     if rows.split is None:
         rows = with_tests(rows, seed, test_share)
-        return rows.take(in_order(rows))
+        rows = rows.take(in_order(rows))
+    assert rows.split is not None
+    rows = replace(rows, split=rows.split.astype(np.int32))  # as wide as the file has it
     trained = rows.trained_clients()
     if not trained.all():
         number = int((~trained).sum())

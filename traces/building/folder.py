@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, Literal, Protocol
-
-import numpy as np
+from typing import Any, NamedTuple
 
 from emulator.arrays import Bools
 from traces.building.base import Built, Request
@@ -19,48 +15,24 @@ from traces.files.arrivals import write_arrival_pieces
 from traces.files.facts import ARRIVALS, FEATURES, TraceFacts
 
 
-class TraceValues(Values, Protocol):
-    """Values that a trace may be made of."""
+class Told(NamedTuple):
+    """What is told about a trace: `facts` in its `trace.toml`, and in `Built`, besides what the rows say.
 
-    def good(self) -> Bools:
-        """(n,) whether each row is in the trace; InputError if none is."""
-        ...
-
-    def finish(self, path: Path, sums: Any) -> tuple[np.ndarray, np.ndarray]:
-        """The mean and the deviation of each feature or channel, of whose values gaps are filled now."""
-        ...
-
-
-@dataclass(frozen=True)
-class Told:
-    """What is told about a trace, in `trace.toml` and to the user.
-
-    Attributes:
-        left_out: The samples that could not be read.
-        remedy: What gives clients without test samples some; None: they are not wanted.
-        origin, licence, scale, version: See `TraceFacts`.
-        unread: What could not be read, told before what is remarked on clients.
-        notes: What is told after that.
-        num_bytes: The bytes that are told; None: those of the folder.
-        play: The settings of the source `file` that fit.
+    `remedy` gives clients without test samples some; None: they are not wanted. `unread` says what could not
+    be read; `notes` are told behind what is remarked on clients.
     """
 
-    left_out: int
+    facts: Mapping[str, Any]
+    built: Mapping[str, Any]
     remedy: str | None
-    origin: str
-    licence: str = ""
-    scale: float | None = None
-    version: Literal[1, 2] = 1
     unread: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-    num_bytes: int | None = None
-    play: Mapping[str, object] = field(default_factory=dict)
 
 
 def write_folder(
     space: Workspace,
     rows: Rows,
-    values: TraceValues,
+    values: Values,
     request: Request,
     tell: Callable[[Bools, Any], Told],
     workers: int = 1,
@@ -72,7 +44,7 @@ def write_folder(
         rows: the rows, with a split.
         values: makes their values.
         request: where to report.
-        tell: what is told, of the rows that are good (n,) and the sums of all values.
+        tell: says what is told, of the rows that are good (n,) and the sums of all values.
         workers: threads that make values.
 
     Raises:
@@ -86,14 +58,11 @@ def write_folder(
     told = tell(good, sums)
     num_bytes = space.finish(
         TraceFacts(
-            version=told.version,
             shape=values.shape,
-            scale=told.scale,
             mean=tuple(mean.tolist()),
             deviation=tuple(deviation.tolist()),
             classes=rows.classes,
-            origin=told.origin,
-            licence=told.licence,
+            **told.facts,
         )
     )
     tested = rows.tested_clients(good)
@@ -101,17 +70,16 @@ def write_folder(
     num_clients, num_test = int(has_rows.sum()), int((good & (rows.split == TEST)).sum())
     remarks = on_clients(num_clients, int((has_rows & ~tested).sum()), told.remedy)
     at = rows.at if good.all() else rows.at[good]
-    return Built(
-        clients=num_clients,
-        train=int(good.sum()) - num_test,
-        test=num_test,
-        classes=len(rows.classes),
-        shape=values.shape,
-        when=rows.when,
-        first=int(at.min()),
-        last=int(at.max()),
-        left_out=told.left_out,
-        num_bytes=num_bytes if told.num_bytes is None else told.num_bytes,
-        notes=(*rows.notes, *same_but_for_spaces(rows.classes), *told.unread, *remarks, *told.notes),
-        play=told.play,
-    )
+    facts = {
+        "clients": num_clients,
+        "train": int(good.sum()) - num_test,
+        "test": num_test,
+        "classes": len(rows.classes),
+        "shape": values.shape,
+        "when": rows.when,
+        "first": int(at.min()),
+        "last": int(at.max()),
+        "num_bytes": num_bytes,
+        "notes": (*rows.notes, *same_but_for_spaces(rows.classes), *told.unread, *remarks, *told.notes),
+    }
+    return Built(**{**facts, **told.built})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -17,7 +17,7 @@ from traces.building.pixels import Encoded
 from traces.building.remarks import count_cause, left_out
 from traces.building.rows import TRAIN, Rows
 from traces.building.sums import ByteSums
-from traces.building.writing import Block, Made
+from traces.building.writing import Block, Made, Values
 from traces.files.features import channels
 
 BLOCK = 16
@@ -61,7 +61,7 @@ def work_of(rows: Rows) -> Work:
 
 
 @dataclass
-class ImageValues:
+class ImageValues(Values):
     """Decodes the images of `rows` into samples of `shape`; at most `skip_bad` samples are left out.
 
     `bad` says of each image that cannot be read why.
@@ -73,7 +73,8 @@ class ImageValues:
     shape: tuple[int, ...]
     skip_bad: int
     bad: dict[int, str] = field(default_factory=dict)
-    dtype: np.dtype = np.dtype(np.uint8)  # noqa: RUF009  (it is immutable)
+
+    dtype = np.dtype(np.uint8)
 
     def __post_init__(self) -> None:
         assert self.rows.split is not None
@@ -82,12 +83,8 @@ class ImageValues:
         self.pixels, self._images = self.rows.pixels, self.rows.value
         self.pixels.check(self._images)
         self.work = work_of(self.rows)
+        self.total = len(self.work.images)
         self._is_trained = self.rows.split == TRAIN
-
-    @property
-    def total(self) -> int:
-        """The number of images."""
-        return len(self.work.images)
 
     def no_sums(self) -> ByteSums:
         return ByteSums.none(channels(self.shape))
@@ -128,9 +125,8 @@ class ImageValues:
             rows, values = rows[good], values[good]
         return Made(rows, values, ByteSums.of(values[self._is_trained[rows]]), bad)
 
-    def take(self, made: Made, watch: Watch) -> None:
-        """Take note of the bad images of a block; DataFileError for one too many."""
-        for image, why in made.bad.items():
+    def take_bad(self, bad: Mapping[int, str], watch: Watch) -> None:
+        for image, why in bad.items():
             self._refuse_many({**self.bad, image: why})
             self.bad[image] = why
             watch.note(f"left out: {self.pixels.name(image)}: {why}")
@@ -153,7 +149,6 @@ class ImageValues:
         return good
 
     def finish(self, path: Path, sums: ByteSums) -> tuple[np.ndarray, np.ndarray]:
-        """The mean and the deviation of each channel, scaled to at most 1."""
         return sums.standard()
 
     def remarks(self) -> tuple[str, ...]:

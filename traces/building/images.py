@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, ClassVar
 
@@ -86,17 +85,18 @@ class ImageBuilder(Builder):
             InputError: the folder does not have the layout of this kind, or a file of it breaks a rule.
         """
 
-    @abstractmethod
     def shape(self, root: Path) -> tuple[int, ...]:
-        """The shape of a sample.
+        """The shape of a sample, by default what the settings ask for.
 
         Args:
             root: the folder of the data set.
         """
+        size, is_grey = (getattr(self.settings, key) for key in ("size", "grey"))
+        return (size, size) if is_grey else (3, size, size)
 
-    @abstractmethod
     def decoder(self) -> Decoder:
-        """What makes an image a sample."""
+        """What makes an image a sample, by default as the settings say."""
+        return Decoder(**self.settings.model_dump(include={"size", "grey", "exact", "upright"}))
 
     def tally(self) -> Tally:
         """The counts of what is listed, none yet."""
@@ -105,12 +105,12 @@ class ImageBuilder(Builder):
     @property
     def skip_bad(self) -> int:
         """The most samples that may be left out because they cannot be read."""
-        return 0
+        return getattr(self.settings, "skip_bad", 0)
 
     @property
     def test_share(self) -> float:
         """The share that is held out for tests, if the listing does not say which samples are."""
-        return TEST_SHARE
+        return getattr(self.settings, "test_share", TEST_SHARE)
 
     def build(self, request: Request) -> Built:
         """List, sort and decode the samples, then write their arrivals and facts; see `Builder.build`."""
@@ -136,13 +136,10 @@ class ImageBuilder(Builder):
                 origin += f" {left_out} of {len(rows)} samples are left out, as they cannot be read."
             is_owned = rows.when == "step" and not rows.at[good].any()
             return Told(
-                left_out,
-                remedy,
-                origin,
-                licence=type(self).licence,
-                scale=SCALE,
+                facts={"version": 1, "origin": origin, "licence": type(self).licence, "scale": SCALE},
+                built={"left_out": left_out, "play": type(self).play or (KEEPS_ALL if is_owned else {})},
+                remedy=remedy,
                 unread=values.remarks(),
-                play=type(self).play or (KEEPS_ALL if is_owned else {}),
             )
 
         with workspace(request.out, self._plan(rows, values.shape), fresh=request.fresh) as space:
@@ -159,40 +156,3 @@ class ImageBuilder(Builder):
             "samples": len(rows),
             "shape": list(shape),
         }
-
-
-class EncodedImageBuilder(ImageBuilder):
-    """Base class of kinds whose images are to be decoded; a subclass implements `list_samples`."""
-
-    Settings: ClassVar[type[Settings]] = EncodedImageSettings
-    settings: EncodedImageSettings
-
-    def shape(self, root: Path) -> tuple[int, ...]:
-        """The shape that the settings ask for."""
-        size = self.settings.size
-        return (size, size) if self.settings.grey else (3, size, size)
-
-    def decoder(self) -> Decoder:
-        """The decoder that the settings ask for."""
-        return Decoder(self.settings.size, self.settings.grey, self.settings.exact)
-
-    @property
-    def skip_bad(self) -> int:
-        """The setting of this name."""
-        return self.settings.skip_bad
-
-    @property
-    def test_share(self) -> float:
-        """The setting of this name."""
-        return self.settings.test_share
-
-
-class WholeImageBuilder(EncodedImageBuilder):
-    """Base class of kinds whose samples are whole images, to be decoded."""
-
-    Settings: ClassVar[type[Settings]] = WholeImageSettings
-    settings: WholeImageSettings
-
-    def decoder(self) -> Decoder:
-        """The decoder that the settings ask for."""
-        return replace(super().decoder(), upright=self.settings.upright)

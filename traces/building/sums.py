@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol, Self
+from typing import Any
 
 import numpy as np
 
@@ -14,15 +14,6 @@ from traces.files.features import channels
 
 SCALE = 1 / 255
 """Factor of the values of bytes."""
-
-
-class Sums(Protocol):
-    """What is known of some blocks; `+` adds that of the next ones. JSON has it exactly."""
-
-    def __add__(self, other: Any) -> Self: ...
-    def as_json(self) -> dict[str, Any]: ...
-    @classmethod
-    def from_json(cls, state: Mapping[str, Any]) -> Self: ...
 
 
 @dataclass(frozen=True)
@@ -65,24 +56,21 @@ class ByteSums:
         )
         return ByteSums(self.count + other.count, sums, squares)
 
-    def mean(self, scale: float) -> tuple[float, ...]:
-        """The mean of each channel, times `scale`; 0 of no values."""
-        return tuple(total * scale / max(self.count, 1) for total in self.sums)
+    def standard(self, scale: float = SCALE) -> tuple[Floats, Floats]:
+        """(channels,) the mean of each channel and its standard deviation, times `scale`.
 
-    def deviation(self, scale: float) -> tuple[float, ...]:
-        """The standard deviation of each channel, times `scale`; 1 where all values are the same.
+        The deviation is 1 where all values are the same.
 
-        >>> ByteSums.of(np.array([[[0, 2], [0, 2]]], np.uint8)).deviation(10.0)
-        (10.0,)
+        >>> ByteSums.of(np.array([[[0, 2], [0, 2]]], np.uint8)).standard(10.0)
+        (array([10.]), array([10.]))
         """
-        spreads = (  # the variance times the square of the number of values: a whole number
-            self.count * square - total * total for total, square in zip(self.sums, self.squares, strict=True)
-        )
-        return tuple(scale * math.sqrt(spread) / self.count if spread > 0 else 1.0 for spread in spreads)
-
-    def standard(self) -> tuple[Floats, Floats]:
-        """(channels,) the mean and the deviation of each channel, times `SCALE`."""
-        return np.array(self.mean(SCALE)), np.array(self.deviation(SCALE))
+        # The variance times the square of the count is a whole number.
+        count, both = max(self.count, 1), zip(self.sums, self.squares, strict=True)
+        spreads = [
+            self.count * square - total * total for total, square in both
+        ]
+        deviations = [scale * math.sqrt(spread) / count if spread > 0 else 1.0 for spread in spreads]
+        return np.array([total * scale / count for total in self.sums]), np.array(deviations)
 
     def as_json(self) -> dict[str, Any]:
         return {"count": self.count, "sums": list(self.sums), "squares": list(self.squares)}
@@ -195,3 +183,7 @@ class Moments:
         self.squares += squares + difference**2 * (self.count * count / safe)
         self.mean += difference * (count / safe)
         self.count = total
+
+
+Sums = ByteSums | Moments
+"""What is known of some blocks; `+` adds that of the next ones. JSON has it exactly."""

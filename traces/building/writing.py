@@ -2,21 +2,21 @@
 
 The main thread reads what values are made of, and hands out blocks of it; threads make the values and write
 them to their places in the file; the main thread takes the outcomes in the order of the blocks. So neither
-the bytes, nor the sums, nor which bad row ends a build, depend on the number of threads.
+the bytes, nor the sums, nor which error ends a build, depend on the number of threads.
 """
 
 from __future__ import annotations
 
 import os
 import time
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -43,7 +43,7 @@ RECORD_EVERY_S = 5.0
 
 
 class Block(NamedTuple):
-    """What some values are made of: so many `units`, images or rows of a table, and bytes that they hold."""
+    """What some values are made of: so many `units`, images or rows of a table, which hold bytes."""
 
     content: Any
     units: int
@@ -59,39 +59,50 @@ class Made(NamedTuple):
     bad: Any = None
 
 
-class Values(Protocol):
-    """What makes the values of rows: samples of `shape` and `dtype`, of `total` units, by so many threads."""
+class Values(ABC):
+    """What makes the values of rows, block by block.
 
-    @property
-    def shape(self) -> tuple[int, ...]: ...
-    @property
-    def dtype(self) -> np.dtype: ...
-    @property
-    def total(self) -> int: ...
+    Attributes:
+        shape: The shape of a value.
+        dtype: Its type: uint8 or float32.
+        total: The units that all blocks have.
+    """
+
+    shape: tuple[int, ...]
+    dtype: np.dtype
+    total: int
+
+    @abstractmethod
     def no_sums(self) -> Sums:
         """The sums of no values."""
-        ...
 
+    @abstractmethod
     def blocks(self, done: int) -> Iterator[Block]:
         """Read the blocks behind the first `done` units; DataFileError for a damaged file."""
-        ...
 
+    @abstractmethod
     def make(self, block: Block) -> Made:
         """Make the values of a block, in a thread."""
-        ...
 
-    def take(self, made: Made, watch: Watch) -> None:
-        """Take note of what is bad, block by block; DataFileError if one too many is."""
-        ...
-
+    @abstractmethod
     def bad_as_json(self) -> Any:
-        """What is bad so far; `restore_bad` takes it over."""
-        ...
+        """What is bad so far, as JSON values."""
 
-    def restore_bad(self, state: Any) -> None: ...
+    @abstractmethod
+    def take_bad(self, bad: Any, watch: Watch) -> None:
+        """Take note of what is bad in a block; DataFileError if one too many is."""
+
+    @abstractmethod
+    def restore_bad(self, state: Any) -> None:
+        """Take over what `bad_as_json` made."""
+
+    @abstractmethod
+    def finish(self, path: Path, sums: Any) -> tuple[np.ndarray, np.ndarray]:
+        """The mean and the deviation of each feature or channel; gaps in the file at `path` are filled."""
+
+    @abstractmethod
     def good(self) -> Bools:
-        """(n,) whether each row is in the trace."""
-        ...
+        """(n,) whether each row is in the trace; InputError if none is."""
 
 
 class FeatureRows:
@@ -110,8 +121,8 @@ class FeatureRows:
             ForeignFileError: the one that was left is a link, or has a second name.
             OSError: the disk is full, or fails; the error has the name of the file, here and later.
         """
-        self._path = path
         dtype = np.dtype(dtype)
+        self._path = path
         self._row_bytes = int(np.prod(shape[1:])) * dtype.itemsize
         if not resume:
             path.unlink(missing_ok=True)
@@ -160,14 +171,6 @@ def _take_space(file: int, size: int) -> None:
         os.ftruncate(file, size)
 
 
-@dataclass(frozen=True)
-class _Progress:
-    """How far the work has come: the units done, and the sums of their values."""
-
-    done: int
-    sums: Sums
-
-
 def write_features(values: Values, num_rows: int, space: Workspace, workers: int, watch: Watch) -> Sums:
     """Write the values of `num_rows` rows in the workspace, from where an earlier attempt came to.
 
@@ -178,89 +181,68 @@ def write_features(values: Values, num_rows: int, space: Workspace, workers: int
         DataFileError: what values are made of is damaged, or bad rows are too many; the first such error.
         InputError: what an earlier attempt left is damaged.
     """
-    path, resume = space.path / FEATURES, bool(space.progress)
-    if resume and not path.is_file():
-        raise InputError(f"{path}: is missing; give --fresh")
     progress = _resumed(values, space)
-    with FeatureRows(path, (num_rows, *values.shape), resume=resume, dtype=values.dtype) as features:
-        return _written(values, features, progress, space, workers, watch)
+    pending: deque[tuple[Block, Future[Made]]] = deque()
+    shape, resume = (num_rows, *values.shape), bool(space.progress)
+    features = FeatureRows(space.path / FEATURES, shape, resume=resume, dtype=values.dtype)
+    pool = ThreadPoolExecutor(workers, thread_name_prefix="values")
 
-
-def _written(
-    values: Values, features: FeatureRows, progress: _Progress, space: Workspace, workers: int, watch: Watch
-) -> Sums:
     def make(block: Block) -> Made:
+        if isinstance(block.content, Exception):
+            raise block.content
         made = values.make(block)
         features.write(made.rows, made.values)
         return made
 
-    def record() -> None:
+    def record() -> float:
         features.flush()
-        state = {"done": progress.done, "sums": progress.sums.as_json(), "bad": values.bad_as_json()}
-        space.record(state)
+        done, sums = progress
+        space.record({"done": done, "sums": sums.as_json(), "bad": values.bad_as_json()})
+        return time.monotonic()
 
-    ahead = _Ahead(values.blocks(progress.done))
-    recorded_s = time.monotonic()
-    pending: deque[tuple[Block, Future[Made]]] = deque()
-    pool = ThreadPoolExecutor(workers, thread_name_prefix="values")
-    try:
-        with without_warnings():
+    blocks, recorded_s = _with_error_last(values.blocks(progress[0])), time.monotonic()
+    with features, without_warnings():
+        try:
             while True:
                 while len(pending) < AHEAD * workers and sum(block.held for block, _ in pending) < MOST_HELD:
-                    block = ahead.next()
-                    if block is None:
+                    if (block := next(blocks, None)) is None:
                         break
                     pending.append((block, pool.submit(make, block)))
-                    del block
                 if not pending:
-                    break
+                    return cast(Sums, progress[1])
                 block, future = pending.popleft()
                 made = future.result()
-                values.take(made, watch)
-                watch.progress(progress.done + block.units, values.total)
-                # A new object: an interruption between two statements leaves the progress as it was.
-                progress = _Progress(progress.done + block.units, progress.sums + made.sums)
-                del block, future, made
+                values.take_bad(made.bad, watch)
+                done = progress[0] + block.units
+                watch.progress(done, values.total)
+                # At once: an interruption between two statements leaves the progress as it was.
+                progress = done, progress[1] + made.sums
+                del block, future, made  # which would be in memory beside the next ones
                 if time.monotonic() - recorded_s >= RECORD_EVERY_S:
-                    record()
-                    recorded_s = time.monotonic()
-        ahead.end()
-    finally:
-        pool.shutdown(wait=True, cancel_futures=True)
-        if progress.done:  # else there is nothing to resume
-            record()
-    return progress.sums
+                    recorded_s = record()
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+            if progress[0]:  # else there is nothing to resume
+                record()
 
 
-class _Ahead:
-    """Blocks that are read ahead: an error is raised when those that were read before it have been taken."""
-
-    def __init__(self, blocks: Iterator[Block]) -> None:
-        self._blocks = blocks
-        self._error: Exception | None = None
-
-    def next(self) -> Block | None:
-        """The next block; None if there is none, or it cannot be read."""
-        if self._error is not None:
-            return None
-        try:
-            return next(self._blocks, None)
-        except Exception as error:
-            self._error = error
-            return None
-
-    def end(self) -> None:
-        """Raise what went wrong, if anything did."""
-        if self._error is not None:
-            raise self._error
+def _with_error_last(blocks: Iterator[Block]) -> Iterator[Block]:
+    """The blocks and, as a last one, an error in reading them: those that were read before it come first."""
+    try:
+        yield from blocks
+    except Exception as error:
+        yield Block(error, 0)
 
 
-def _resumed(values: Values, space: Workspace) -> _Progress:
+def _resumed(values: Values, space: Workspace) -> tuple[int, Any]:
+    """The units that an earlier attempt has done, and their sums; InputError if what it left is damaged."""
     stored, sums = space.progress, values.no_sums()
     if not stored:
-        return _Progress(0, sums)
+        return 0, sums
+    if not (space.path / FEATURES).is_file():
+        raise InputError(f"{space.path / FEATURES}: is missing; give --fresh")
     try:
         values.restore_bad(stored["bad"])
-        return _Progress(int(stored["done"]), type(sums).from_json(stored["sums"]))
+        return int(stored["done"]), type(sums).from_json(stored["sums"])
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(f"{space.path}: damaged ({error}); delete it, or give --fresh") from error

@@ -16,7 +16,7 @@ from emulator.numbers import Count
 from emulator.plugins import Settings
 from emulator.storage.bounded import json_document, read_text
 from emulator.storage.reading.tally import Tally
-from traces.building.images import EncodedImageBuilder
+from traces.building.images import ImageBuilder
 from traces.building.kinds.intervals import BoxSide, IntervalSettings
 from traces.building.pixels import ImageFiles, leads_out
 from traces.building.rows import Rows, codes
@@ -46,7 +46,7 @@ class Objects(NamedTuple):
     box: Floats
 
 
-class Cityscapes(EncodedImageBuilder):
+class Cityscapes(ImageBuilder):
     """Cityscapes, as Fielding plays it: objects of six classes, a client per 100 frames, ten intervals.
 
     Objects are listed by `<city>_fine.csv` where there are such files, else they are the bounding boxes of

@@ -18,7 +18,7 @@ from emulator.plugins import Settings
 from emulator.seeding import RandomStreams
 from emulator.storage.reading.tally import Tally
 from traces.arrivals import SPLITS
-from traces.building.images import WholeImageBuilder, WholeImageSettings
+from traces.building.images import ImageBuilder, WholeImageSettings
 from traces.building.pixels import ImageFiles, leads_out
 from traces.building.rows import Rows, codes
 from traces.building.text_columns import TextColumns, header
@@ -96,7 +96,7 @@ class MappingSettings(WholeImageSettings):
     )
 
 
-class FedScale(WholeImageBuilder):
+class FedScale(ImageBuilder):
     """Any data set of images with FedScale's client mapping: a CSV of clients, files and labels.
 
     The class of a sample is its `label_name`, or its `label_id` where the file has no names. In FedScale's

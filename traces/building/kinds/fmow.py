@@ -18,7 +18,7 @@ from emulator.errors import DataFileError, InputError
 from emulator.plugins import Settings
 from emulator.storage.bounded import json_document, read_text
 from emulator.storage.reading.tally import Tally
-from traces.building.images import EncodedImageBuilder, EncodedImageSettings
+from traces.building.images import EncodedImageSettings, ImageBuilder
 from traces.building.pixels import ImageFiles
 from traces.building.rows import Rows, codes
 from traces.building.text_columns import TextColumns
@@ -71,7 +71,7 @@ class FmowSettings(EncodedImageSettings):
     )
 
 
-class Fmow(EncodedImageBuilder):
+class Fmow(ImageBuilder):
     """fMoW, as Fielding plays it: a client per UTM zone, images since 2015, whose times are written.
 
     The published split into train, val and test is not ours: test samples are held out of every client's

@@ -14,7 +14,7 @@ from emulator.plugins import Settings
 from emulator.storage.reading.folders import files_below
 from emulator.storage.reading.tally import Tally
 from traces.building.dividing import DividedImageSettings, divided
-from traces.building.images import WholeImageBuilder
+from traces.building.images import ImageBuilder
 from traces.building.path_patterns import PatternText, match_files
 from traces.building.pixels import ImageFiles
 from traces.building.rows import Rows, codes
@@ -42,7 +42,7 @@ class FolderSettings(DividedImageSettings):
     )
 
 
-class ImageFolder(WholeImageBuilder):
+class ImageFolder(ImageBuilder):
     """A folder of images, CLIENT/CLASS/IMAGE; with a partition, CLASS/IMAGE.
 
     With `client_from`, clients are where it says in the path, and classes are the folders of the images.

@@ -15,7 +15,7 @@ from emulator.numbers import Count
 from emulator.plugins import Settings
 from emulator.storage.parquet_columns import ParquetColumns
 from emulator.storage.reading.tally import Tally
-from traces.building.images import EncodedImageBuilder
+from traces.building.images import ImageBuilder
 from traces.building.kinds.intervals import IntervalSettings
 from traces.building.parquet_images import ParquetImages
 from traces.building.rows import Rows, codes
@@ -35,7 +35,7 @@ class WaymoSettings(IntervalSettings):
     owned_steps: Count = Field(5, description="intervals that clients have from the start")
 
 
-class Waymo(EncodedImageBuilder):
+class Waymo(ImageBuilder):
     """Waymo Open v2 (Parquet), as Fielding plays it: a client per segment and camera, ten intervals.
 
     Objects are the boxes of camera_box, cut out of the images of camera_image. The frames of a client in

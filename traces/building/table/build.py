@@ -29,6 +29,7 @@ from traces.building.folder import Told, write_folder
 from traces.building.names import refuse_names
 from traces.building.remarks import taken_features
 from traces.building.rows import Rows
+from traces.building.sums import Sums
 from traces.building.table.class_names import class_names
 from traces.building.table.encoders.encoding import Encoder
 from traces.building.table.encoders.feature_columns import FeatureColumns
@@ -38,7 +39,7 @@ from traces.building.table.file_clients import shards_of
 from traces.building.table.keys import read_keys, refuse_types
 from traces.building.table.settings import TableSettings
 from traces.building.workspace import Workspace, workspace
-from traces.building.writing import Block, Made
+from traces.building.writing import Block, Made, Values
 from traces.ordering import sizes_of
 
 MOST_ORIGIN = 2000
@@ -143,20 +144,24 @@ def write_trace(
         if is_owned:
             owned = "all rows are owned at the start; retain_rounds = 'all' keeps them to the end"
         return Told(
-            left_out=len(bad),
+            facts={
+                "origin": _origin(settings, root, encoder.shown),
+                "version": version if rows.expiry is None else 2,
+            },
+            built={
+                "left_out": len(bad),
+                "num_bytes": len(rows) * math.prod(encoder.shape) * encoder.dtype.itemsize,
+                "play": {**KEEPS_ALL} if is_owned else _play(rows),
+            },
             remedy=_remedy(settings),
-            origin=_origin(settings, root, encoder.shown),
-            version=version if rows.expiry is None else 2,
-            num_bytes=len(rows) * math.prod(encoder.shape) * encoder.dtype.itemsize,
             notes=(*notes, *encoder.notes(sums), *([owned] if is_owned else [])),
-            play={**KEEPS_ALL} if is_owned else _play(rows),
         )
 
     return write_folder(space, rows, values, request, tell)
 
 
 @dataclass
-class TableValues:
+class TableValues(Values):
     """The features of the rows of a table to `keep` (rows of the table,), read in its order.
 
     `weight` (n,) is how often each of these rows counts in mean and deviation.
@@ -171,7 +176,7 @@ class TableValues:
 
     def __post_init__(self) -> None:
         self.shape, self.dtype, self.total = self.encoder.shape, self.encoder.dtype, len(self.keep)
-        self.no_sums, self._bad = self.encoder.no_sums, self.encoder.bad
+        self._bad = self.encoder.bad
 
     def blocks(self, done: int) -> Iterator[Block]:
         """Read batches of rows behind the first `done` ones of the table."""
@@ -192,15 +197,17 @@ class TableValues:
             weight = np.where(self._bad.mask(self.total)[start : start + batch.num_rows][keep], 0, weight)
         return Made(rows, values, self.encoder.sums(values, weight))
 
-    def take(self, made: Made, watch: Watch) -> None:
+    def take_bad(self, bad: None, watch: Watch) -> None:
         """Nothing: bad rows are counted as they are met."""
 
     def bad_as_json(self) -> dict[str, Any]:
-        return {"rows": self._bad.numbers().tolist(), "causes": dict(self._bad.causes)}
+        return self._bad.as_json()
 
-    def restore_bad(self, state: Any) -> None:
-        self._bad.rows.update(state["rows"])
-        self._bad.causes = dict(state["causes"])
+    def restore_bad(self, state: Mapping[str, Any]) -> None:
+        self._bad.restore(state)
+
+    def no_sums(self) -> Sums:
+        return self.encoder.no_sums()
 
     def finish(self, path: Path, sums: Any) -> tuple[np.ndarray, np.ndarray]:
         pa.default_memory_pool().release_unused()

@@ -162,7 +162,7 @@ def test_an_interrupted_build_ends_in_one_line_and_the_same_command_resumes_it(
     assert not (tmp_path / "out").exists()
     progress = tmp_path / "out.building" / "progress.json"
     if progress.exists():  # not if it came before the first images were done
-        assert json.loads(progress.read_text())["images"] < 3000
+        assert json.loads(progress.read_text())["done"] < 3000
     for out in ("out", "whole"):
         forked.run([*command, str(tmp_path / out)], env=environment, check=True, capture_output=True)
     for name in ("arrivals.parquet", "features.npy", "trace.toml"):
