@@ -35,7 +35,7 @@ def write_folder(
     values: Values,
     request: Request,
     tell: Callable[[Bools, Any], Told],
-    workers: int = 1,
+    workers: int = 0,
 ) -> Built:
     """Write a trace folder in `space`, from where an earlier attempt came to.
 
@@ -45,7 +45,7 @@ def write_folder(
         values: makes their values.
         request: where to report.
         tell: says what is told, of the rows that are good (n,) and the sums of all values.
-        workers: threads that make values.
+        workers: threads that make values; 0: the calling one.
 
     Raises:
         DataFileError: what values are made of breaks a rule, and may not be left out.

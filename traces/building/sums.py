@@ -66,9 +66,7 @@ class ByteSums:
         """
         # The variance times the square of the count is a whole number.
         count, both = max(self.count, 1), zip(self.sums, self.squares, strict=True)
-        spreads = [
-            self.count * square - total * total for total, square in both
-        ]
+        spreads = [self.count * square - total * total for total, square in both]
         deviations = [scale * math.sqrt(spread) / count if spread > 0 else 1.0 for spread in spreads]
         return np.array([total * scale / count for total in self.sums]), np.array(deviations)
 

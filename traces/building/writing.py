@@ -1,6 +1,6 @@
 """Writing `features.npy`: blocks of values, made by several threads, resumably.
 
-The main thread reads what values are made of, and hands out blocks of it; threads make the values and write
+The main thread reads what values are made of, and hands out blocks of it; threads, or itself, make the values and write
 them to their places in the file; the main thread takes the outcomes in the order of the blocks. So neither
 the bytes, nor the sums, nor which error ends a build, depend on the number of threads.
 """
@@ -174,6 +174,13 @@ def _take_space(file: int, size: int) -> None:
 def write_features(values: Values, num_rows: int, space: Workspace, workers: int, watch: Watch) -> Sums:
     """Write the values of `num_rows` rows in the workspace, from where an earlier attempt came to.
 
+    Args:
+        values: makes the values.
+        num_rows: the rows of `features.npy`.
+        space: the workspace.
+        workers: threads that make values; 0: the calling one does, which takes less memory.
+        watch: where to report.
+
     Returns:
         The sums of all values.
 
@@ -185,7 +192,7 @@ def write_features(values: Values, num_rows: int, space: Workspace, workers: int
     pending: deque[tuple[Block, Future[Made]]] = deque()
     shape, resume = (num_rows, *values.shape), bool(space.progress)
     features = FeatureRows(space.path / FEATURES, shape, resume=resume, dtype=values.dtype)
-    pool = ThreadPoolExecutor(workers, thread_name_prefix="values")
+    pool = ThreadPoolExecutor(workers or 1, thread_name_prefix="values")
 
     def make(block: Block) -> Made:
         if isinstance(block.content, Exception):
@@ -204,10 +211,13 @@ def write_features(values: Values, num_rows: int, space: Workspace, workers: int
     with features, without_warnings():
         try:
             while True:
-                while len(pending) < AHEAD * workers and sum(block.held for block, _ in pending) < MOST_HELD:
+                while (
+                    len(pending) < (AHEAD * workers or 1)
+                    and sum(block.held for block, _ in pending) < MOST_HELD
+                ):
                     if (block := next(blocks, None)) is None:
                         break
-                    pending.append((block, pool.submit(make, block)))
+                    pending.append((block, pool.submit(make, block) if workers else _made(make(block))))
                 if not pending:
                     return cast(Sums, progress[1])
                 block, future = pending.popleft()
@@ -224,6 +234,12 @@ def write_features(values: Values, num_rows: int, space: Workspace, workers: int
             pool.shutdown(wait=True, cancel_futures=True)
             if progress[0]:  # else there is nothing to resume
                 record()
+
+
+def _made(made: Made) -> Future[Made]:
+    future: Future[Made] = Future()
+    future.set_result(made)
+    return future
 
 
 def _with_error_last(blocks: Iterator[Block]) -> Iterator[Block]:
