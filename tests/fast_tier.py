@@ -70,7 +70,7 @@ NOT_COLLECTED = (
     "tests/test_plugin_package.py",
     "tests/test_words.py",
     "tests/traces/building/table/test_build.py",
-    "tests/traces/building/test_pipeline.py",
+    "tests/traces/building/test_writing.py",
     "tests/traces/changes/test_against_brute_force.py",
     "tests/traces/tables/test_even_and_sorted.py",
 )

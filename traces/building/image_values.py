@@ -18,7 +18,6 @@ from traces.building.remarks import count_cause, left_out
 from traces.building.rows import TRAIN, Rows
 from traces.building.sums import ByteSums
 from traces.building.writing import Block, Made, Values
-from traces.files.features import channels
 
 BLOCK = 16
 """Images that a thread decodes at a time."""
@@ -86,9 +85,6 @@ class ImageValues(Values):
         self.total = len(self.work.images)
         self._is_trained = self.rows.split == TRAIN
 
-    def no_sums(self) -> ByteSums:
-        return ByteSums.none(channels(self.shape))
-
     def blocks(self, done: int) -> Iterator[Block]:
         """Read blocks of images, in which an image that is a file is only named."""
         work, stream = self.work, self.pixels.stream(self.work.images[done:])
@@ -147,9 +143,6 @@ class ImageValues(Values):
         if not good.any():
             raise InputError(f"{self.root}: no sample is left that can be read")
         return good
-
-    def finish(self, path: Path, sums: ByteSums) -> tuple[np.ndarray, np.ndarray]:
-        return sums.standard()
 
     def remarks(self) -> tuple[str, ...]:
         """What was left out, in a line; none if nothing was."""

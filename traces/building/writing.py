@@ -1,8 +1,8 @@
 """Writing `features.npy`: blocks of values, made by several threads, resumably.
 
-The main thread reads what values are made of, and hands out blocks of it; threads, or itself, make the values and write
-them to their places in the file; the main thread takes the outcomes in the order of the blocks. So neither
-the bytes, nor the sums, nor which error ends a build, depend on the number of threads.
+The main thread reads what values are made of, and hands out blocks of it; threads, or itself, make the values
+and write them to their places in the file; the main thread takes the outcomes in the order of the blocks. So
+neither the bytes, nor the sums, nor which error ends a build, depend on the number of threads.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from emulator.storage.checkpoints import naming_file
 from emulator.storage.own_files import create_file, open_file
 from traces.building.base import Watch
 from traces.building.decoding import without_warnings
-from traces.building.sums import Sums
+from traces.building.sums import ByteSums, Sums
 from traces.building.workspace import Workspace
 from traces.files.facts import FEATURES
-from traces.files.features import write_header
+from traces.files.features import channels, write_header
 
 AHEAD = 2
 """Blocks per thread that are read, and not yet taken: the bound of the queue."""
@@ -72,9 +72,9 @@ class Values(ABC):
     dtype: np.dtype
     total: int
 
-    @abstractmethod
     def no_sums(self) -> Sums:
-        """The sums of no values."""
+        """The sums of no values, by default of bytes."""
+        return ByteSums.none(channels(self.shape))
 
     @abstractmethod
     def blocks(self, done: int) -> Iterator[Block]:
@@ -96,9 +96,10 @@ class Values(ABC):
     def restore_bad(self, state: Any) -> None:
         """Take over what `bad_as_json` made."""
 
-    @abstractmethod
     def finish(self, path: Path, sums: Any) -> tuple[np.ndarray, np.ndarray]:
         """The mean and the deviation of each feature or channel; gaps in the file at `path` are filled."""
+        mean, deviation = sums.standard()
+        return mean, deviation
 
     @abstractmethod
     def good(self) -> Bools:
@@ -207,6 +208,7 @@ def write_features(values: Values, num_rows: int, space: Workspace, workers: int
         space.record({"done": done, "sums": sums.as_json(), "bad": values.bad_as_json()})
         return time.monotonic()
 
+    most_ahead = AHEAD * workers or 1
     blocks, recorded_s = _with_error_last(values.blocks(progress[0])), time.monotonic()
     with features, without_warnings():
         try:
