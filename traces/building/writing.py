@@ -213,10 +213,7 @@ def write_features(values: Values, num_rows: int, space: Workspace, workers: int
     with features, without_warnings():
         try:
             while True:
-                while (
-                    len(pending) < (AHEAD * workers or 1)
-                    and sum(block.held for block, _ in pending) < MOST_HELD
-                ):
+                while len(pending) < most_ahead and sum(block.held for block, _ in pending) < MOST_HELD:
                     if (block := next(blocks, None)) is None:
                         break
                     pending.append((block, pool.submit(make, block) if workers else _made(make(block))))
