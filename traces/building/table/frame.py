@@ -18,7 +18,15 @@ from emulator.errors import DataFileError, InputError, UnknownNameError
 from emulator.storage.checkpoints import delete_folder
 from emulator.storage.parquet_columns import MOST_ROWS
 from emulator.storage.reading.bounds import MOST_REASON
-from emulator.storage.reading.columns import as_text, refuse_columns, refuse_twice, text_bytes, twice_in
+from emulator.storage.reading.columns import (
+    as_text,
+    is_text,
+    kinds_of,
+    refuse_columns,
+    refuse_twice,
+    text_bytes,
+    twice_in,
+)
 from emulator.storage.reading.csv_file import Malformed
 from emulator.storage.reading.dialects import Dialect
 from emulator.storage.reading.shards import Batch, Shards
@@ -115,20 +123,16 @@ def frame_columns(
         columns[name] = _as_arrow(frame.iloc[:, names.index(name)], name)
     label = columns[settings.label]
     classes = None if class_names is None else _class_names(class_names)
-    if classes is None and isinstance(label, pa.DictionaryArray) and _is_text(label.dictionary.type):
+    if classes is None and isinstance(label, pa.DictionaryArray) and is_text(label.dictionary.type):
         classes = tuple(map(str, label.dictionary.to_pylist()))
         columns[settings.label] = label = label.indices
     if classes is not None and not pa.types.is_integer(label.type):
         raise DataFileError(
             PATH, f"class_names: column {settings.label!r} is {label.type}; they name whole numbers from 0 on"
         )
-    kinds = {
-        name: column.type.value_type if isinstance(column, pa.DictionaryArray) else column.type
-        for name, column in columns.items()
-    }
     return FrameColumns(
         files=(PATH,),
-        kinds=kinds,
+        kinds=kinds_of(pa.schema([(name, column.type) for name, column in columns.items()])),
         format="Arrow",
         dialect=Dialect(),
         most_cells=settings.most_cells,
@@ -147,10 +151,6 @@ def _class_names(given: Sequence[str]) -> tuple[str, ...]:
     if twice is not None:
         raise InputError(f"class_names: has {twice!r} twice; every class has a name of its own")
     return tuple(map(str, names))
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    return pa.types.is_string(kind) or pa.types.is_large_string(kind)
 
 
 def _as_arrow(series: pd.Series[Any], name: str) -> pa.Array[Any]:

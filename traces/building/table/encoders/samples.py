@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from emulator.arrays import Bools
+from emulator.arrays import Bools, Ints
 from emulator.errors import InputError
 from emulator.numbers import LARGEST
 from emulator.storage.reading.shards import Batch
@@ -103,10 +102,8 @@ class Samples(Encoder):
         bad = wrong.reshape(len(block), -1).any(axis=1)
         if bad.any():
             rows = np.flatnonzero(keep)
-            of_batch = np.zeros(batch.num_rows, dtype=np.bool_)
-            of_batch[rows[bad]] = True
-            place = {int(row): number for number, row in enumerate(rows)}
-            self.bad.refuse(batch, start, of_batch, partial(_problem, given, wrong, place))
+            of_batch = np.isin(np.arange(batch.num_rows), rows[bad])
+            self.bad.refuse(batch, start, of_batch, partial(_problem, given, wrong, rows))
             block[bad] = 0
         return block
 
@@ -127,9 +124,9 @@ def _lost(given: np.ndarray, block: np.ndarray) -> Bools:
     return wrong | (given < -MOST_EXACT) if kind == "i" else wrong
 
 
-def _problem(given: np.ndarray, wrong: Bools, place: Mapping[int, int], row: int) -> str:
-    """What is wrong with the row of a batch whose number among `given` is `place[row]`."""
-    number = place[row]
+def _problem(given: np.ndarray, wrong: Bools, rows: Ints, row: int) -> str:
+    """What is wrong with the row of a batch, one of `rows` (k,), which `given` (k, *shape) has."""
+    number = int(np.searchsorted(rows, row))
     index = tuple(int(axis[0]) for axis in np.nonzero(wrong[number]))
     value = given[number][index]
     shown = f"{value} at {index if len(index) > 1 else index[0]} of its features"
