@@ -16,6 +16,7 @@ import numpy as np
 from emulator.arrays import Bools
 from emulator.storage.reading.shards import Batch
 from traces.building.bad_rows import BadRows
+from traces.building.pixels import leads_out
 
 
 class Cells(SimpleNamespace):
@@ -57,3 +58,55 @@ def refuse(rules: tuple[Rule, ...], cells: Cells, path: Path, num_rows: int) -> 
 
 def _first_problem(rules: tuple[Rule, ...], broken: list[Bools], cells: Cells, row: int) -> str:
     return next(rule.problem(cells, row) for rule, rows in zip(rules, broken, strict=True) if rows[row])
+
+
+# -- data sets of images -------------------------------------------------------------------------------------
+
+
+def _lead_out(cells: Cells) -> Bools:
+    return np.array([leads_out(name) for name in cells.file], dtype=np.bool_)
+
+
+FILES = (Rule(_lead_out, "{column} {file!r}: leads out of {folder}"),)
+
+OBJECTS = (
+    Rule(
+        lambda cells: cells.label < 0,
+        lambda cells, row: (
+            f"class {cells.name[row]!r}: must be a number from 0 to {len(cells.classes) - 1}, "
+            f"or one of {', '.join(cells.classes)}"
+        ),
+    ),
+    *FILES,
+    Rule(
+        lambda cells: (cells.box[:, 2:] <= cells.box[:, :2]).any(axis=1),
+        lambda cells, row: f"x0,y0,x1,y1 = {cells.box[row].tolist()}: the box is empty",
+    ),
+)
+
+CATEGORIES = (Rule(lambda cells: cells.label < 0, "category {category!r}: is none of the {number} of fMoW"),)
+
+LABEL_IDS = (
+    Rule(
+        lambda cells: cells.label < 0,
+        "label_id = {label}: no class; samples without classes cannot be played",
+    ),
+)
+
+BYTES_OF_LABELS = (
+    Rule(
+        lambda cells: cells.label >= cells.size,
+        "{name} label {label}: must be below {size}; is it of another version?",
+    ),
+)
+
+PATHS_ONCE = (Rule(lambda cells: cells.first < cells.number, "path {path!r} is also in row {first}"),)
+PATHS_OF_IMAGES = (Rule(lambda cells: ~cells.known, "path {path!r}: no such image below {root}"),)
+
+FRAMES_ONCE = (Rule(lambda cells: cells.again, "{time} and {camera}: occur twice"),)
+FRAMES = (
+    Rule(
+        lambda cells: ~cells.known,
+        "{columns[0]} = {time}, {columns[1]} = {camera}: {images} has no such frame",
+    ),
+)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import ClassVar, Literal, NamedTuple
 
@@ -17,7 +17,9 @@ from traces.building.decoding import Decoder
 from traces.building.dividing import DividedPixelSettings, divided
 from traces.building.images import ImageBuilder
 from traces.building.listing import Listing
-from traces.building.pixels import Encoded, Pixels
+from traces.building.pixels import Encoded, FileRows
+from traces.building.rules import BYTES_OF_LABELS, Cells, refuse
+from traces.building.whole_images import whole_images
 
 SIDE = 32
 PIXELS = 3 * SIDE * SIDE
@@ -93,57 +95,39 @@ class Cifar(ImageBuilder):
         wanted = self.settings.labels
         if wanted not in version.labels:
             raise InputError(f"--labels {wanted}: CIFAR-10 has fine labels only")
-        paths = [folder / name for name in (*version.train, version.test)]
-        records = [_records(path, len(version.labels)) for path in paths]
-        self.tally().add_rows(folder, sum(map(len, records)), 1)
-        columns = {
-            name: np.concatenate([part[:, place] for part in records]).astype(np.int64)
-            for place, name in enumerate(version.labels)
-        }
-        for place, name in enumerate(version.labels):
-            _refuse_large(paths, records, place, version.sizes[place], name)
-        split = np.repeat([0, 1], [sum(map(len, records[:-1])), len(records[-1])]).astype(np.int8)
-        label = columns[wanted]
-        client, clients = divided(self.settings, label, split, columns)
-        place = version.labels.index(wanted)
-        return Listing(
-            client=client,
-            clients=clients,
-            label=label,
-            classes=_names(folder / version.names[place], version.sizes[place]),
-            when="step",
-            at=np.zeros(len(label), np.int64),
-            image=np.arange(len(label)),
-            pixels=Records(paths, records, len(version.labels)),
+        names = (*version.train, version.test)
+        records = [_records(folder / name, len(version.labels)) for name in names]
+        rows = [len(part) for part in records]
+        self.tally().add_rows(folder, sum(rows), 1)
+        columns = {}
+        for place, (what, size) in enumerate(zip(version.labels, version.sizes, strict=True)):
+            for name, part in zip(names, records, strict=True):
+                cells = Cells(label=part[:, place], name=what, size=size)
+                refuse(BYTES_OF_LABELS, cells, folder / name, len(part))
+            columns[what] = np.concatenate([part[:, place] for part in records]).astype(np.int64)
+        split = np.repeat(np.arange(2, dtype=np.int8), [sum(rows[:-1]), rows[-1]])
+        label, place = columns[wanted], version.labels.index(wanted)
+        return whole_images(
+            divided(self.settings, label, split, columns),
+            (label, _names(folder / version.names[place], version.sizes[place])),
+            Records(folder, names, records, len(version.labels)),
             split=split,
         )
 
 
-class Records(Pixels):
-    """The images of some files of records, which are mapped: image i is the i-th record of all files."""
+class Records(FileRows):
+    """The images of some files of records, which are mapped."""
 
-    def __init__(self, paths: list[Path], records: list[np.ndarray], num_labels: int) -> None:
-        self._paths = paths
+    def __init__(
+        self, root: Path, names: Sequence[str], records: Sequence[np.ndarray], num_labels: int
+    ) -> None:
+        super().__init__(root, names, [len(part) for part in records])
         self._records = records
         self._num_labels = num_labels
-        self._starts = np.cumsum([0, *map(len, records)])
 
-    def stream(self, images: Ints) -> Iterator[Encoded]:
-        for image in images.tolist():
-            file, row = self._place(image)
+    def stream_file(self, file: int, rows: Ints) -> Iterator[Encoded]:
+        for row in rows.tolist():
             yield self._records[file][row, self._num_labels :].reshape(3, SIDE, SIDE)
-
-    def name(self, image: int) -> str:
-        file, row = self._place(image)
-        return f"{self._paths[file]}, row {row + 1}"
-
-    def identity(self) -> Iterator[bytes]:
-        for path, records in zip(self._paths, self._records, strict=True):
-            yield f"{path.name}\0{len(records)}\0".encode()
-
-    def _place(self, image: int) -> tuple[int, int]:
-        file = int(np.searchsorted(self._starts, image, side="right")) - 1
-        return file, image - int(self._starts[file])
 
 
 def _version(root: Path) -> tuple[Path, Version]:
@@ -173,18 +157,6 @@ def _records(path: Path, num_labels: int) -> np.ndarray:
             path, f"has {size} bytes, which is no multiple of the {length} of a record: truncated or damaged"
         )
     return np.memmap(path, np.uint8, "r", shape=(size // length, length))
-
-
-def _refuse_large(paths: list[Path], records: list[np.ndarray], place: int, size: int, name: str) -> None:
-    for path, part in zip(paths, records, strict=True):
-        large = np.flatnonzero(part[:, place] >= size)
-        if len(large):
-            row = int(large[0])
-            raise DataFileError(
-                path,
-                f"{name} label {part[row, place]}: must be below {size}; is it of another version?",
-                row + 1,
-            )
 
 
 def _names(path: Path, size: int) -> tuple[str, ...]:

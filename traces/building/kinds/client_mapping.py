@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import ClassVar
+from typing import Annotated, ClassVar, NamedTuple
 
 import numpy as np
 from pydantic import Field
@@ -19,9 +19,12 @@ from emulator.seeding import RandomStreams
 from emulator.storage.reading.tally import Tally
 from traces.arrivals import SPLITS
 from traces.building.images import WholeImageBuilder, WholeImageSettings
+from traces.building.kinds.objects import arrival_steps, ranks
 from traces.building.listing import Listing, codes
-from traces.building.pixels import ImageFiles, leads_out
+from traces.building.pixels import ImageFiles, place
+from traces.building.rules import FILES, LABEL_IDS, Cells, refuse
 from traces.building.text_columns import TextColumns, header
+from traces.building.whole_images import Coded, whole_images
 
 MAPPING = "client_data_mapping"
 PATHS = ("sample_path", "data_path")
@@ -38,12 +41,22 @@ class Mapped:
     other: str
 
 
+class Rows(NamedTuple):
+    """The rows of the mapping of one split: the client, class and file of each."""
+
+    client: Coded
+    label: Coded
+    names: list[str]
+    mapped: Mapped
+
+
 class MappedFiles(ImageFiles):
     """The files `names` below `root`: those of the first mapping, then those of the others."""
 
-    def __init__(self, root: Path, names: Sequence[str], mappings: tuple[Mapped, ...]) -> None:
+    def __init__(self, root: Path, names: Sequence[str], mappings: Sequence[Mapped]) -> None:
         super().__init__(root, names, self._listed_in)
-        self.mappings = mappings
+        self._mappings = mappings
+        self._starts = np.cumsum([0, *(mapping.number for mapping in mappings)])
 
     def check(self, images: Ints) -> None:
         """Raise DataFileError for an image that is not below the folder of its mapping, but below the other.
@@ -70,25 +83,28 @@ class MappedFiles(ImageFiles):
 
     def _mapping_of(self, image: int) -> tuple[Mapped, int]:
         """The mapping that has an image, and its row there."""
-        first = 0
-        for mapping in self.mappings:
-            if image < first + mapping.number:
-                break
-            first += mapping.number
-        return mapping, image - first + 1
+        number, row = place(self._starts, image)
+        return self._mappings[number], row
+
+
+Commonest = Annotated[
+    Count | None, Field(description="take that many of the commonest classes; without it, all")
+]
+MinLabels = Annotated[Count, Field(description="leave out clients with samples of fewer classes")]
+Buckets = Annotated[
+    Count,
+    Field(description="cut each client's labels at random into that many buckets, which arrive one a step"),
+]
+OwnedBuckets = Annotated[Count, Field(description="buckets that clients have from the start")]
 
 
 class MappingSettings(WholeImageSettings):
     """Which clients and classes are taken, and when their labels arrive."""
 
-    classes: Count | None = Field(
-        None, description="take that many of the commonest classes; without it, all"
-    )
-    min_labels: Count = Field(1, description="leave out clients with samples of fewer classes")
-    buckets: Count = Field(
-        1, description="cut each client's labels at random into that many buckets, which arrive one a step"
-    )
-    owned_steps: Count = Field(1, description="buckets that clients have from the start")
+    classes: Commonest = None
+    min_labels: MinLabels = 1
+    buckets: Buckets = 1
+    owned_steps: OwnedBuckets = 1
     test_mapping: bool = Field(
         False,
         description="take test samples from client_data_mapping/test.csv, with the clients of train.csv; "
@@ -115,40 +131,32 @@ class FedScale(WholeImageBuilder):
     settings: MappingSettings
 
     def list_samples(self, root: Path) -> Listing:
-        settings = self.settings
-        if settings.owned_steps > settings.buckets:
-            raise InputError(
-                f"--owned-steps {settings.owned_steps}: must be at most --buckets {settings.buckets}"
-            )
-        splits = SPLITS if settings.test_mapping else SPLITS[:1]
+        splits = SPLITS if self.settings.test_mapping else SPLITS[:1]
         tally = self.tally()
-        listing = _joined([self._mapping(root, split, tally) for split in splits], settings.test_mapping)
-        listing = self._commonest(listing)
-        listing = self._diverse(listing)
+        parts = [self._mapping(root, split, tally) for split in splits]
+        split = np.repeat(np.arange(len(parts), dtype=np.int8), [part.mapped.number for part in parts])
+        listing = whole_images(
+            _joined("client", [part.client for part in parts]),
+            _joined("class", [part.label for part in parts]),
+            MappedFiles(
+                root, [name for part in parts for name in part.names], [part.mapped for part in parts]
+            ),
+            split=split if self.settings.test_mapping else None,
+        )
+        listing = self._diverse(self._commonest(listing))
         return replace(listing, at=self._steps(listing))
 
-    def _mapping(self, root: Path, split: str, tally: Tally) -> Listing:
+    def _mapping(self, root: Path, split: str, tally: Tally) -> Rows:
         """The rows of the mapping of one split, in its order."""
         path = root / MAPPING / f"{split}.csv"
         column = next((name for name in PATHS if name in header(path)), PATHS[0])
         table = TextColumns(path, ("client_id", column), tally, optional=("label_name", "label_id"))
         names = table.texts(column)
-        for row, name in enumerate(names, start=1):
-            if leads_out(name):
-                raise DataFileError(path, f"{column} {name!r}: leads out of {root / split}", row)
-        client, clients = codes(table.texts("client_id"))
-        label, classes = _labels(table)
+        cells = Cells(file=np.array(names, dtype=object), column=column, folder=root / split)
+        refuse(FILES, cells, path, table.num_rows)
+        client, label = codes(table.texts("client_id")), _labels(table)
         mapped = self._mapped(root, split, names)
-        return Listing(
-            client=client,
-            clients=clients,
-            label=label,
-            classes=classes,
-            when="step",
-            at=np.zeros(len(label), np.int64),
-            image=np.arange(len(label)),
-            pixels=MappedFiles(root, [mapped.folder + name for name in names], (mapped,)),
-        )
+        return Rows(client, label, [mapped.folder + name for name in names], mapped)
 
     def _mapped(self, root: Path, split: str, names: list[str]) -> Mapped:
         """Where the files of a mapping are, as its first one says that exists.
@@ -202,30 +210,23 @@ class FedScale(WholeImageBuilder):
 
         A client's labels are put in a random order, which is cut into buckets as evenly as possible.
         """
-        buckets = self.settings.buckets
         cell, of_row = np.unique(
             listing.client * len(listing.classes) + listing.label, return_inverse=True
         )  # a cell is a client's samples of a label
-        client = cell // len(listing.classes)
         drawn = RandomStreams(self.settings.seed).generator("buckets").random(len(cell))
-        order = np.lexsort((drawn, client))
-        sizes = np.bincount(client)
-        rank = np.empty(len(cell), np.int64)
-        rank[order] = np.arange(len(cell)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-        bucket = rank * buckets // sizes[client]
-        steps: Ints = (bucket - (self.settings.owned_steps - 1))[of_row]
-        return steps
+        rank, size = ranks(cell // len(listing.classes), drawn, cell)
+        settings = self.settings
+        steps = arrival_steps(rank, size, settings.buckets, settings.owned_steps, "buckets")
+        return steps[of_row]
 
 
 class OpenImagesSettings(MappingSettings):
     """The same, with Fielding's preparation as default."""
 
-    classes: Count | None = Field(100, description="take that many of the commonest classes")
-    min_labels: Count = Field(10, description="leave out clients with samples of fewer classes")
-    buckets: Count = Field(
-        10, description="cut each client's labels at random into that many buckets, which arrive one a step"
-    )
-    owned_steps: Count = Field(2, description="buckets that clients have from the start")
+    classes: Commonest = 100
+    min_labels: MinLabels = 10
+    buckets: Buckets = 10
+    owned_steps: OwnedBuckets = 2
 
 
 class OpenImages(FedScale):
@@ -243,55 +244,31 @@ class OpenImages(FedScale):
     settings: OpenImagesSettings
 
 
-def _labels(table: TextColumns) -> tuple[Ints, tuple[str, ...]]:
+def _labels(table: TextColumns) -> Coded:
     """The class of each row: its name, or its number where the file has no names."""
     if "label_id" not in table and "label_name" not in table:
         raise DataFileError(table.path, "has neither a column 'label_name' nor 'label_id'")
     if "label_name" in table and any(table.texts("label_name", may_be_empty=True)):
         return codes(table.texts("label_name"))
     numbers = table.integers("label_id")
-    if (numbers < 0).any():
-        row = int((numbers < 0).argmax())
-        raise DataFileError(
-            table.path,
-            f"label_id = {numbers[row]}: no class; samples without classes cannot be played",
-            row + 1,
-        )
+    refuse(LABEL_IDS, Cells(label=numbers), table.path, table.num_rows)
     distinct, label = np.unique(numbers, return_inverse=True)
     return label, tuple(map(str, distinct.tolist()))
 
 
-def _joined(listings: list[Listing], has_split: bool) -> Listing:
-    """The listings of train and test as one, with the split if there are two."""
-    if not has_split:
-        return listings[0]
-    train, test = listings
-    for what, known, others in (
-        ("client", train.clients, test.clients),
-        ("class", train.classes, test.classes),
-    ):
-        unknown = sorted(set(others) - set(known))
+def _joined(what: str, columns: list[Coded]) -> Coded:
+    """The clients or classes of train and, if it is there, of test as one; InputError if train lacks one."""
+    joined, known = columns[0]
+    number = {name: place for place, name in enumerate(known)}
+    for codes_of_test, names in columns[1:]:
+        unknown = sorted(set(names) - set(known))
         if unknown:
             raise InputError(
                 f"{MAPPING}/test.csv: {what} {unknown[0]!r} has test samples and none in train.csv "
-                f"({len(unknown)} of {len(others)} are so); leave out --test-mapping"
+                f"({len(unknown)} of {len(names)} are so); leave out --test-mapping"
             )
-    client = {name: number for number, name in enumerate(train.clients)}
-    label = {name: number for number, name in enumerate(train.classes)}
-    files = [part.pixels for part in listings if isinstance(part.pixels, MappedFiles)]
-    return replace(
-        train,
-        client=np.concatenate([train.client, np.array([client[name] for name in test.clients])[test.client]]),
-        label=np.concatenate([train.label, np.array([label[name] for name in test.classes])[test.label]]),
-        at=np.concatenate([train.at, test.at]),
-        image=np.arange(len(train) + len(test)),
-        split=np.repeat(np.arange(2, dtype=np.int8), [len(train), len(test)]),
-        pixels=MappedFiles(
-            files[0].root,
-            [name for part in files for name in part.names],
-            tuple(mapping for part in files for mapping in part.mappings),
-        ),
-    )
+        joined = np.concatenate([joined, np.array([number[name] for name in names])[codes_of_test]])
+    return joined, known
 
 
 def _exists(path: str) -> bool:

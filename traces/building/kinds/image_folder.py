@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar
 
@@ -18,10 +19,15 @@ from traces.building.images import WholeImageBuilder
 from traces.building.listing import Listing, codes
 from traces.building.path_patterns import PatternText, match_files
 from traces.building.pixels import ImageFiles
+from traces.building.rules import PATHS_OF_IMAGES, PATHS_ONCE, Cells, refuse
 from traces.building.text_columns import TextColumns
-from traces.building.times import TimeError, parse_pattern, parse_times, refuse_pattern
+from traces.building.times import parse_pattern, parse_times, refuse_pattern
+from traces.building.whole_images import whole_images
 
 SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".ppm", ".pgm")
+
+MOST_DEPTH = 4096
+"""More folders than a path can have."""
 
 
 class FolderSettings(DividedImageSettings):
@@ -60,7 +66,10 @@ class ImageFolder(WholeImageBuilder):
         if settings.times is not None and settings.time_pattern is not None:
             raise InputError("--times and --time-pattern: give one of them")
         if settings.time_pattern is not None:
-            _refuse_pattern(settings.time_pattern)
+            try:
+                refuse_pattern(settings.time_pattern)
+            except ValueError as error:
+                raise InputError(f"--time-pattern {settings.time_pattern}: {error}") from error
         divides = settings.partition is not None or settings.clients is not None
         if settings.client_from is not None and divides:
             raise InputError("--client-from and --partition exclude each other: an image has one client")
@@ -73,31 +82,19 @@ class ImageFolder(WholeImageBuilder):
         names = [name for name in files if name.lower().endswith(SUFFIXES)]
         if not names:
             raise InputError(f"--root {root}: has no image ({', '.join(SUFFIXES)})")
-        ignored = len(files) - len(names)
-        notes = [f"{ignored} file(s) are ignored, as their suffix is not that of an image"] * (ignored > 0)
-        owners: tuple[str, ...] | None = None
+        ignored, notes = len(files) - len(names), []
+        if ignored:
+            notes.append(f"{ignored} file(s) are ignored, as their suffix is not that of an image")
+        owners: Sequence[str] = [Path(name).parts[0] for name in names]
         if settings.client_from is not None:
             matched = match_files(settings.client_from, root, names, "image")
-            names = [names[number] for number in matched.numbers]
-            owners = matched.clients
+            names, owners = [names[number] for number in matched.numbers], matched.clients
             notes += [] if matched.note is None else [matched.note]
         _refuse_layout(root, names, settings)
         label, classes = codes([Path(name).parts[-2] for name in names])
-        if owners is None and settings.partition is None:
-            owners = tuple(Path(name).parts[0] for name in names)
-        client, clients = divided(settings, label, None) if owners is None else codes(owners)
+        client = codes(owners) if settings.partition is None else divided(settings, label)
         at = self._times(root, names)
-        return Listing(
-            client=client,
-            clients=clients,
-            label=label,
-            classes=classes,
-            when="step" if at is None else "time",
-            at=np.zeros(len(names), np.int64) if at is None else at,
-            image=np.arange(len(names)),
-            pixels=ImageFiles(root, names),
-            notes=tuple(notes),
-        )
+        return whole_images(client, (label, classes), ImageFiles(root, names), at=at, notes=tuple(notes))
 
     def _times(self, root: Path, names: list[str]) -> Ints | None:
         """(n,) microseconds since 1970, or None if images have no times."""
@@ -108,27 +105,21 @@ class ImageFolder(WholeImageBuilder):
         return None
 
 
-def _refuse_pattern(pattern: str) -> None:
-    try:
-        refuse_pattern(pattern)
-    except ValueError as error:
-        raise InputError(f"--time-pattern {pattern}: {error}") from error
-
-
 def _refuse_layout(root: Path, names: list[str], settings: FolderSettings) -> None:
     """Raise DataFileError for an image that is not in the folders that the settings want."""
     if settings.client_from is not None:
-        alone = next((name for name in names if len(Path(name).parts) < 2), None)
-        if alone is not None:
-            raise DataFileError(root / alone, "is in no folder below the root, whose name would be its class")
-        return
-    depth = 2 if settings.partition is None else 1
+        depths, problem = (
+            range(2, MOST_DEPTH),
+            "is in no folder below the root, whose name would be its class",
+        )
+    elif settings.partition is not None:
+        depths, problem = range(2, 3), "is not in a folder CLASS/IMAGE, as --partition makes the clients"
+    else:
+        depths, problem = range(3, 4), "is not in a folder CLIENT/CLASS/IMAGE; folders CLASS/IMAGE need "
+        problem += "--partition, others --client-from"
     for name in names:
-        if len(Path(name).parts) != depth + 1:
-            layout = "CLIENT/CLASS/IMAGE" if depth == 2 else "CLASS/IMAGE, as --partition makes the clients"
-            hint = "; folders CLASS/IMAGE need --partition" if depth == 2 else ""
-            hint += ", others --client-from" if depth == 2 else ""
-            raise DataFileError(root / name, f"is not in a folder {layout}{hint}")
+        if len(Path(name).parts) not in depths:
+            raise DataFileError(root / name, problem)
 
 
 def _from_names(root: Path, names: list[str], pattern: str) -> Ints:
@@ -137,30 +128,29 @@ def _from_names(root: Path, names: list[str], pattern: str) -> Ints:
         try:
             times[number] = parse_pattern(Path(name).stem, pattern)
         except ValueError as error:
-            raise DataFileError(
-                root / name,
-                f"its name without suffix is not written as --time-pattern {pattern} says ({error})",
-            ) from error
+            problem = f"its name without suffix is not written as --time-pattern {pattern} says ({error})"
+            raise DataFileError(root / name, problem) from error
     return times
 
 
 def _from_table(root: Path, names: list[str], path: Path, tally: Tally) -> Ints:
     table = TextColumns(path, ("path", "time"), tally)
-    try:
-        at = parse_times(table.texts("time"))
-    except TimeError as error:
-        raise DataFileError(path, f"time: {error}", row=error.number + 1) from error
+    at = parse_times(
+        table.texts("time"), lambda number, problem: DataFileError(path, f"time: {problem}", number + 1)
+    )
+    listed, known = table.texts("path"), set(names)
     row: dict[str, int] = {}
-    for number, name in enumerate(table.texts("path")):
-        if name in row:
-            raise DataFileError(path, f"path {name!r} is also in row {row[name] + 1}", row=number + 1)
-        row[name] = number
+    cells = Cells(
+        path=np.array(listed, dtype=object),
+        first=np.array([row.setdefault(name, number) for number, name in enumerate(listed, start=1)]),
+        number=np.arange(1, table.num_rows + 1),
+        known=np.array([name in known for name in listed]),
+        root=root,
+    )
+    refuse(PATHS_ONCE, cells, path, table.num_rows)
     for name in names:
         if name not in row:
             raise DataFileError(path, f"has no row with the path {name!r}, which is in {root}")
-    known = set(names)
-    for name, number in row.items():
-        if name not in known:
-            raise DataFileError(path, f"path {name!r}: no such image below {root}", row=number + 1)
-    times: Ints = at[np.array([row[name] for name in names])]
+    refuse(PATHS_OF_IMAGES, cells, path, table.num_rows)
+    times: Ints = at[np.array([row[name] - 1 for name in names])]
     return times

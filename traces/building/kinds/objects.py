@@ -1,0 +1,80 @@
+"""Objects cut out of the frames of videos: those that are large enough, arriving interval by interval."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import numpy as np
+from pydantic import Field
+
+from emulator.arrays import Floats, Ints
+from emulator.errors import InputError
+from emulator.numbers import Count, Number
+from traces.building.images import EncodedImageSettings
+from traces.building.listing import interval_of
+
+MinBox = Annotated[
+    float,
+    Number(ge=0, le=1e5),
+    Field(description="leave out objects whose box is not wider and higher than that"),
+]
+OwnedIntervals = Annotated[Count, Field(description="intervals that clients have from the start")]
+
+
+class ObjectSettings(EncodedImageSettings):
+    """The sizes of objects, and the intervals in which they arrive."""
+
+    min_box: MinBox = 0
+    intervals: Count = Field(10, description="cut each client's frames into that many intervals of time")
+    owned_steps: OwnedIntervals = 1
+
+    def large(self, box: Floats) -> Ints:
+        """(k,) the objects whose box, of all (n, 4) corners x0, y0, x1, y1, is large enough."""
+        return np.flatnonzero((box[:, 2:] - box[:, :2] > self.min_box).all(axis=1))
+
+    def steps(self, rank: Ints, size: Ints) -> Ints:
+        """(n,) the data step of the objects in a client's frame `rank` (n,) of `size` (n,).
+
+        Raises InputError if there are more intervals at the start than there are.
+        """
+        return arrival_steps(rank, size, self.intervals, self.owned_steps, "intervals")
+
+
+def arrival_steps(rank: Ints, size: Ints, parts: int, owned: int, option: str) -> Ints:
+    """(n,) the data step of what is at `rank` (n,) of `size` (n,), cut into parts that arrive one a step.
+
+    Args:
+        rank: the place of each among those of its client.
+        size: the number of these.
+        parts: the number of parts.
+        owned: the parts that clients have from the start.
+        option: the option that says `parts`, for the message.
+
+    Raises:
+        InputError: more parts are owned than there are.
+
+    >>> arrival_steps(np.array([0, 39, 40, 99]), np.full(4, 100), 10, 4, "intervals")
+    array([-3,  0,  1,  6])
+    """
+    if owned > parts:
+        raise InputError(f"--owned-steps {owned}: must be at most --{option} {parts}")
+    return interval_of(rank, size, parts) - (owned - 1)
+
+
+def ranks(group: Ints, *keys: np.ndarray) -> tuple[Ints, Ints]:
+    """The rank of the keys of each row among the different ones of its group, and the number of these.
+
+    Args:
+        group: (n,) the group of each row, from 0 on.
+        keys: columns (n,) to sort by, the first one first.
+
+    >>> ranks(np.array([0, 0, 0, 1]), np.array([7, 9, 7, 3]))
+    (array([0, 1, 0, 0]), array([2, 2, 2, 1]))
+    """
+    order = np.lexsort((*keys[::-1], group))
+    differs = np.logical_or.reduce([np.diff(column[order], prepend=-1) != 0 for column in (group, *keys)])
+    differs[:1] = True
+    sizes = np.bincount(group[order][differs])
+    rank = np.empty(len(group), np.int64)
+    rank[order] = np.cumsum(differs) - 1
+    return rank - (np.cumsum(sizes) - sizes)[group], sizes[group]
