@@ -15,8 +15,8 @@ from emulator.plugins import ChoiceOf, Chosen
 from emulator.seeding import RandomStreams
 from traces.arrivals import SPLITS
 from traces.building.base import BuilderSettings
-from traces.building.images import ImageSettings, Side, WholeImageSettings
-from traces.building.whole_images import Coded
+from traces.building.images import ImageSettings, Side
+from traces.building.samples import Coded
 from traces.partitions import PARTITIONS, Partition, Samples
 from traces.partitions.population import follow
 
@@ -34,18 +34,10 @@ class DividedSettings(BuilderSettings):
     clients: Count | None = Field(None, description="number of clients of the partition")
 
 
-class DividedImageSettings(DividedSettings, WholeImageSettings):
-    """The settings of images that may have no clients."""
-
-
 class PixelSettings(ImageSettings):
     """The settings of data sets that are pixels already."""
 
     size: Side | None = Field(None, description="side of the images in pixels; without it, they keep theirs")
-
-
-class DividedPixelSettings(DividedSettings, PixelSettings):
-    """The settings of data sets that are pixels already, and have no clients."""
 
 
 def divided(

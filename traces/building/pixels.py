@@ -100,6 +100,18 @@ class FileRows(Pixels):
             yield f"{name}\0{start}\0".encode("utf-8", "surrogateescape")
 
 
+class ArrayFiles(FileRows):
+    """Files whose images are arrays, such as mapped ones: uint8 (rows, h, w) or (rows, channels, h, w)."""
+
+    def __init__(self, root: Path, names: Sequence[str], arrays: Sequence[np.ndarray]) -> None:
+        super().__init__(root, names, [len(images) for images in arrays])
+        self.arrays = arrays
+
+    def stream_file(self, file: int, rows: Ints) -> Iterator[Encoded]:
+        for row in rows.tolist():
+            yield self.arrays[file][row]
+
+
 def place(starts: Ints, image: int) -> tuple[int, int]:
     """The file that has an image, and the row there, counted from 1.
 

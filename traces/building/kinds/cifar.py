@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 from pydantic import Field
 
-from emulator.arrays import Ints
 from emulator.errors import DataFileError, InputError
 from emulator.plugins import Settings
 from emulator.storage.bounded import read_text
 from traces.building.decoding import Decoder
-from traces.building.dividing import DividedPixelSettings, divided
+from traces.building.dividing import DividedSettings, PixelSettings, divided
 from traces.building.images import ImageBuilder
 from traces.building.listing import Listing
-from traces.building.pixels import Encoded, FileRows
+from traces.building.pixels import ArrayFiles
 from traces.building.rules import BYTES_OF_LABELS, Cells, refuse
-from traces.building.whole_images import whole_images
+from traces.building.samples import samples_of
 
 SIDE = 32
 PIXELS = 3 * SIDE * SIDE
@@ -28,40 +27,35 @@ MOST_NAMES_BYTES = 2**16
 
 
 class Version(NamedTuple):
-    """The files of a version, the labels before the pixels of a record, and where their names are."""
+    """The files of a version, that with the test samples last, and those of the python version.
+
+    `labels` are those before the pixels of a record, in that order: the file of their names, and how many
+    there are.
+    """
 
     folder: str
-    train: tuple[str, ...]
-    test: str
-    labels: tuple[str, ...]
-    names: tuple[str, ...]
-    sizes: tuple[int, ...]
+    files: tuple[str, ...]
+    labels: Mapping[str, tuple[str, int]]
     python: tuple[str, ...]
 
 
 VERSIONS = (
     Version(
         "cifar-10-batches-bin",
-        tuple(f"data_batch_{number}.bin" for number in range(1, 6)),
-        "test_batch.bin",
-        ("fine",),
-        ("batches.meta.txt",),
-        (10,),
+        (*(f"data_batch_{number}.bin" for number in range(1, 6)), "test_batch.bin"),
+        {"fine": ("batches.meta.txt", 10)},
         ("data_batch_1", "batches.meta"),
     ),
     Version(
         "cifar-100-binary",
-        ("train.bin",),
-        "test.bin",
-        ("coarse", "fine"),
-        ("coarse_label_names.txt", "fine_label_names.txt"),
-        (20, 100),
+        ("train.bin", "test.bin"),
+        {"coarse": ("coarse_label_names.txt", 20), "fine": ("fine_label_names.txt", 100)},
         ("meta",),
     ),
 )
 
 
-class CifarSettings(DividedPixelSettings):
+class CifarSettings(DividedSettings, PixelSettings):
     """Which of the labels of CIFAR-100 is the class, and how images are divided among clients."""
 
     grey: bool = Field(False, description="grey images of shape (size, size) instead of (3, size, size)")
@@ -95,46 +89,31 @@ class Cifar(ImageBuilder):
         wanted = self.settings.labels
         if wanted not in version.labels:
             raise InputError(f"--labels {wanted}: CIFAR-10 has fine labels only")
-        names = (*version.train, version.test)
-        records = [_records(folder / name, len(version.labels)) for name in names]
+        records = [_records(folder / name, len(version.labels)) for name in version.files]
         rows = [len(part) for part in records]
         self.tally().add_rows(folder, sum(rows), 1)
         columns = {}
-        for place, (what, size) in enumerate(zip(version.labels, version.sizes, strict=True)):
-            for name, part in zip(names, records, strict=True):
+        for place, (what, (_, size)) in enumerate(version.labels.items()):
+            for name, part in zip(version.files, records, strict=True):
                 cells = Cells(label=part[:, place], name=what, size=size)
                 refuse(BYTES_OF_LABELS, cells, folder / name, len(part))
             columns[what] = np.concatenate([part[:, place] for part in records]).astype(np.int64)
         split = np.repeat(np.arange(2, dtype=np.int8), [sum(rows[:-1]), rows[-1]])
-        label, place = columns[wanted], version.labels.index(wanted)
-        return whole_images(
-            divided(self.settings, label, split, columns),
-            (label, _names(folder / version.names[place], version.sizes[place])),
-            Records(folder, names, records, len(version.labels)),
+        images = [part[:, len(version.labels) :].reshape(-1, 3, SIDE, SIDE) for part in records]
+        file, size = version.labels[wanted]
+        return samples_of(
+            ArrayFiles(folder, version.files, images),
+            client=divided(self.settings, columns[wanted], split, columns),
+            label=(columns[wanted], _names(folder / file, size)),
             split=split,
         )
-
-
-class Records(FileRows):
-    """The images of some files of records, which are mapped."""
-
-    def __init__(
-        self, root: Path, names: Sequence[str], records: Sequence[np.ndarray], num_labels: int
-    ) -> None:
-        super().__init__(root, names, [len(part) for part in records])
-        self._records = records
-        self._num_labels = num_labels
-
-    def stream_file(self, file: int, rows: Ints) -> Iterator[Encoded]:
-        for row in rows.tolist():
-            yield self._records[file][row, self._num_labels :].reshape(3, SIDE, SIDE)
 
 
 def _version(root: Path) -> tuple[Path, Version]:
     """The folder with the files, and the version that they are of; InputError if it has none."""
     for version in VERSIONS:
         for folder in (root, root / version.folder):
-            if (folder / version.train[0]).is_file():
+            if (folder / version.files[0]).is_file():
                 return folder, version
     for folder in (root, *(entry for entry in sorted(root.iterdir()) if entry.is_dir())):
         for version in VERSIONS:
@@ -143,7 +122,7 @@ def _version(root: Path) -> tuple[Path, Version]:
                     f"--root {folder}: is the python version of CIFAR, a pickle, which is never read, as "
                     f"that could run code; take the binary version"
                 )
-    files = " or ".join(f"{version.folder}/{version.train[0]}" for version in VERSIONS)
+    files = " or ".join(f"{version.folder}/{version.files[0]}" for version in VERSIONS)
     raise InputError(f"--root {root}: has no {files}")
 
 

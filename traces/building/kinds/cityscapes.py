@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 from pydantic import Field
@@ -21,6 +22,7 @@ from traces.building.kinds.objects import MinBox, ObjectSettings, OwnedIntervals
 from traces.building.listing import Listing, codes
 from traces.building.pixels import ImageFiles
 from traces.building.rules import OBJECTS, Cells, refuse
+from traces.building.samples import samples_of
 from traces.building.text_columns import TextColumns
 
 CLASSES = ("person", "car", "truck", "bus", "bicycle", "motorcycle")
@@ -39,12 +41,8 @@ class CityscapesSettings(ObjectSettings):
     frames_per_client: Count = Field(100, description="consecutive frames of a city that make a client")
 
 
-class Objects(NamedTuple):
-    """Objects as columns: the file of each (a name below the root), its class and its box (n, 4)."""
-
-    names: list[str]
-    label: Ints
-    box: Floats
+Objects = tuple[list[str], Ints, Floats]
+"""Objects as columns: the file of each (a name below the root), its class and its box (n, 4)."""
 
 
 class Cityscapes(EncodedImageBuilder):
@@ -67,34 +65,29 @@ class Cityscapes(EncodedImageBuilder):
         lists = sorted(root.glob(LISTS)) or sorted(root.glob(f"{POLYGONS}/{LISTS}"))
         if not lists and not (root / POLYGONS).is_dir():
             raise InputError(f"--root {root}: has neither a folder {POLYGONS} nor files {LISTS}")
-        objects = _listed(root, lists, self.tally()) if lists else _outlined(root, self.tally())
-        large = self.settings.large(objects.box)
-        of_object, names = codes(objects.names)
+        parts = _listed(root, lists, self.tally()) if lists else _outlined(root, self.tally())
+        files, labels, boxes = zip(*parts, strict=True)
+        image, names = codes([name for part in files for name in part])
         frames = [_frame(name) for name in names]
-        of_name, cities = codes([city for city, _ in frames])
-        moment = np.array([moment for _, moment in frames])
-        image, most = of_object[large], self.settings.frames_per_client
-        city = of_name[image]
-        rank, size = ranks(city, moment[image], image)
-        part = rank // most
-        client, clients = codes(
-            [f"{cities[k]}-{number:03d}" for k, number in zip(city.tolist(), part.tolist(), strict=True)]
-        )
-        note = (
-            f"{len(large):,} of {len(of_object):,} objects are wider and higher than "
-            f"{self.settings.min_box:g} pixels"
-        )
-        return Listing(
-            client=client,
-            clients=clients,
-            label=objects.label[large],
-            classes=CLASSES,
-            when="step",
-            at=self.settings.steps(rank % most, np.minimum(most, size - part * most)),
+        city, cities = codes([city for city, _ in frames])
+        moment = np.array([moment for _, moment in frames], np.int64)
+        listing = samples_of(
+            ImageFiles(root, names),
+            client=(city[image], cities),
+            label=(np.concatenate(labels), CLASSES),
             image=image,
-            pixels=ImageFiles(root, names),
-            box=objects.box[large],
-            notes=(note,),
+            at=moment[image],
+            box=np.concatenate(boxes),
+        )
+        large, most = self.settings.large(listing), self.settings.frames_per_client
+        rank, size = ranks(large.client, large.at, large.image)
+        part = rank // most
+        owners = zip(large.client.tolist(), part.tolist(), strict=True)
+        client, clients = codes([f"{large.clients[city]}-{number:03d}" for city, number in owners])
+        large = self.settings.arriving(large, rank % most, np.minimum(most, size - part * most))
+        return replace(large, client=client, clients=clients).noting(
+            f"{len(large):,} of {len(listing):,} objects are wider and higher than "
+            f"{self.settings.min_box:g} pixels"
         )
 
 
@@ -106,10 +99,9 @@ def _frame(name: str) -> tuple[str, int]:
     return match["city"], int(match["sequence"] + match["frame"])
 
 
-def _listed(root: Path, lists: list[Path], tally: Tally) -> Objects:
-    """The objects of files `<city>_fine.csv`; their classes are numbers or names."""
+def _listed(root: Path, lists: list[Path], tally: Tally) -> Iterator[Objects]:
+    """The objects of each file `<city>_fine.csv`; their classes are numbers or names."""
     number = {str(key): place for place, name in enumerate(CLASSES) for key in (place, name)}
-    parts: list[Objects] = []
     for path in lists:
         table = TextColumns(path, ("imgpath", "class", "x0", "y0", "x1", "y1"), tally)
         name, file = (np.array(table.texts(column), dtype=object) for column in ("class", "imgpath"))
@@ -119,34 +111,28 @@ def _listed(root: Path, lists: list[Path], tally: Tally) -> Objects:
             label=label, name=name, classes=CLASSES, column="imgpath", file=file, folder=root, box=box
         )
         refuse(OBJECTS, cells, path, table.num_rows)
-        names = [text if text.startswith(f"{IMAGES}/") else f"{IMAGES}/{text}" for text in file]
-        parts.append(Objects(names, label, box))
-    return Objects(
-        [name for part in parts for name in part.names],
-        np.concatenate([part.label for part in parts]),
-        np.concatenate([part.box for part in parts]),
-    )
+        yield [text if text.startswith(f"{IMAGES}/") else f"{IMAGES}/{text}" for text in file], label, box
 
 
-def _outlined(root: Path, tally: Tally) -> Objects:
-    """The objects of the polygons in gtFine, by their bounding boxes."""
+def _outlined(root: Path, tally: Tally) -> Iterator[Objects]:
+    """The objects of the polygons of each frame in gtFine, by their bounding boxes."""
     files = sorted((root / POLYGONS).glob("*/*/*_gtFine_polygons.json"))
     if not files:
         raise InputError(f"--root {root}: has no {POLYGONS}/SPLIT/CITY/*_gtFine_polygons.json")
-    names: list[str] = []
-    labels: list[int] = []
-    boxes: list[Floats] = []
     for path in files:
         frame = path.name.replace("_gtFine_polygons.json", "_leftImg8bit.png")
         items = field(path, read_document(path, MOST_JSON_BYTES), "objects", list, may_be_empty=True)
-        tally.add_rows(path, len(items), len(Objects._fields))
-        for number, item in enumerate(items):
-            label = field(path, item, "label", str, f"objects.{number}.", may_be_empty=True)
-            if label in CLASSES:
-                names.append(f"{IMAGES}/{path.parts[-3]}/{path.parts[-2]}/{frame}")
-                labels.append(CLASSES.index(label))
-                boxes.append(_bounds(path, number, item))
-    return Objects(names, np.array(labels, np.int64), np.array(boxes, np.float64).reshape(-1, 4))
+        tally.add_rows(path, len(items), 3)
+        names = [
+            field(path, item, "label", str, f"objects.{number}.", may_be_empty=True)
+            for number, item in enumerate(items)
+        ]
+        ours = [number for number, name in enumerate(names) if name in CLASSES]
+        yield (
+            [f"{IMAGES}/{path.parts[-3]}/{path.parts[-2]}/{frame}"] * len(ours),
+            np.array([CLASSES.index(names[number]) for number in ours], np.int64),
+            np.array([_bounds(path, number, items[number]) for number in ours]).reshape(-1, 4),
+        )
 
 
 def _bounds(path: Path, number: int, item: Mapping[str, Any]) -> Floats:

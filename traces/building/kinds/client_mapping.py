@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, ClassVar, NamedTuple
+from typing import Annotated, ClassVar
 
 import numpy as np
 from pydantic import Field
@@ -23,40 +23,27 @@ from traces.building.kinds.objects import arrival_steps, ranks
 from traces.building.listing import Listing, codes
 from traces.building.pixels import ImageFiles, place
 from traces.building.rules import FILES, LABEL_IDS, Cells, refuse
+from traces.building.samples import Coded, samples_of
 from traces.building.text_columns import TextColumns, header
-from traces.building.whole_images import Coded, whole_images
 
 MAPPING = "client_data_mapping"
 PATHS = ("sample_path", "data_path")
 """The names of the column of files; that of detection tasks differs."""
 
 
-@dataclass(frozen=True)
-class Mapped:
-    """Where the `number` files of the mapping of one split are: below `folder`, and not below `other`."""
-
-    split: str
-    number: int
-    folder: str
-    other: str
-
-
-class Rows(NamedTuple):
-    """The rows of the mapping of one split: the client, class and file of each."""
-
-    client: Coded
-    label: Coded
-    names: list[str]
-    mapped: Mapped
-
-
 class MappedFiles(ImageFiles):
-    """The files `names` below `root`: those of the first mapping, then those of the others."""
+    """The files `names` of the mappings of some splits: those of the first one, then those of the others."""
 
-    def __init__(self, root: Path, names: Sequence[str], mappings: Sequence[Mapped]) -> None:
-        super().__init__(root, names, self._listed_in)
-        self._mappings = mappings
-        self._starts = np.cumsum([0, *(mapping.number for mapping in mappings)])
+    def __init__(
+        self, root: Path, splits: Sequence[str], names: Sequence[Sequence[str]], most_missing: int
+    ) -> None:
+        """Look where the files of each mapping are; see `_folders`."""
+        self._splits = splits
+        self._folders = [_folders(root, *own, most_missing) for own in zip(splits, names, strict=True)]
+        self._starts = np.cumsum([0, *map(len, names)])
+        of_mapping = zip(self._folders, names, strict=True)
+        files = [folder + name for (folder, _), own in of_mapping for name in own]
+        super().__init__(root, files, self._listed_in)
 
     def check(self, images: Ints) -> None:
         """Raise DataFileError for an image that is not below the folder of its mapping, but below the other.
@@ -67,29 +54,22 @@ class MappedFiles(ImageFiles):
             path = f"{self.root}/{self.names[image]}"
             if _exists(path):
                 continue
-            mapping, row = self._mapping_of(image)
-            other = f"{self.root}/{mapping.other}{self.names[image].removeprefix(mapping.folder)}"
+            mapping, row = place(self._starts, image)
+            split, (folder, other_folder) = self._splits[mapping], self._folders[mapping]
+            other = f"{self.root}/{other_folder}{self.names[image].removeprefix(folder)}"
             if _exists(other):
                 raise DataFileError(
-                    self.root / MAPPING / f"{mapping.split}.csv",
+                    self.root / MAPPING / f"{split}.csv",
                     f"{other} exists and {path} does not, unlike those before it; put all files of the "
-                    f"mapping below {self.root / mapping.split}, or all below {self.root}",
+                    f"mapping below {self.root / split}, or all below {self.root}",
                     row,
                 )
 
     def _listed_in(self, image: int) -> str:
-        mapping, row = self._mapping_of(image)
-        return f"{MAPPING}/{mapping.split}.csv, row {row}"
-
-    def _mapping_of(self, image: int) -> tuple[Mapped, int]:
-        """The mapping that has an image, and its row there."""
-        number, row = place(self._starts, image)
-        return self._mappings[number], row
+        mapping, row = place(self._starts, image)
+        return f"{MAPPING}/{self._splits[mapping]}.csv, row {row}"
 
 
-Commonest = Annotated[
-    Count | None, Field(description="take that many of the commonest classes; without it, all")
-]
 MinLabels = Annotated[Count, Field(description="leave out clients with samples of fewer classes")]
 Buckets = Annotated[
     Count,
@@ -101,7 +81,9 @@ OwnedBuckets = Annotated[Count, Field(description="buckets that clients have fro
 class MappingSettings(WholeImageSettings):
     """Which clients and classes are taken, and when their labels arrive."""
 
-    classes: Commonest = None
+    classes: Count | None = Field(
+        None, description="take that many of the commonest classes; without it, all"
+    )
     min_labels: MinLabels = 1
     buckets: Buckets = 1
     owned_steps: OwnedBuckets = 1
@@ -133,51 +115,16 @@ class FedScale(WholeImageBuilder):
     def list_samples(self, root: Path) -> Listing:
         splits = SPLITS if self.settings.test_mapping else SPLITS[:1]
         tally = self.tally()
-        parts = [self._mapping(root, split, tally) for split in splits]
-        split = np.repeat(np.arange(len(parts), dtype=np.int8), [part.mapped.number for part in parts])
-        listing = whole_images(
-            _joined("client", [part.client for part in parts]),
-            _joined("class", [part.label for part in parts]),
-            MappedFiles(
-                root, [name for part in parts for name in part.names], [part.mapped for part in parts]
-            ),
+        clients, labels, names = zip(*(_mapping(root, split, tally) for split in splits), strict=True)
+        split = np.repeat(np.arange(len(splits), dtype=np.int8), [len(files) for files in names])
+        listing = samples_of(
+            MappedFiles(root, splits, names, self.skip_bad),
+            client=_joined("client", clients),
+            label=_joined("class", labels),
             split=split if self.settings.test_mapping else None,
         )
         listing = self._diverse(self._commonest(listing))
         return replace(listing, at=self._steps(listing))
-
-    def _mapping(self, root: Path, split: str, tally: Tally) -> Rows:
-        """The rows of the mapping of one split, in its order."""
-        path = root / MAPPING / f"{split}.csv"
-        column = next((name for name in PATHS if name in header(path)), PATHS[0])
-        table = TextColumns(path, ("client_id", column), tally, optional=("label_name", "label_id"))
-        names = table.texts(column)
-        cells = Cells(file=np.array(names, dtype=object), column=column, folder=root / split)
-        refuse(FILES, cells, path, table.num_rows)
-        client, label = codes(table.texts("client_id")), _labels(table)
-        mapped = self._mapped(root, split, names)
-        return Rows(client, label, [mapped.folder + name for name in names], mapped)
-
-    def _mapped(self, root: Path, split: str, names: list[str]) -> Mapped:
-        """Where the files of a mapping are, as its first one says that exists.
-
-        Raises DataFileError if none exists, unless as many may be left out.
-        """
-        below, here = f"{split}/", ""
-        for name in names:
-            if _exists(f"{root}/{split}/{name}"):
-                break
-            if _exists(f"{root}/{name}"):
-                below, here = here, below
-                break
-        else:
-            if len(names) > self.skip_bad:
-                raise DataFileError(
-                    root / MAPPING / f"{split}.csv",
-                    f"neither {root / split / names[0]} nor {root / names[0]} exists",
-                    1,
-                )
-        return Mapped(split, len(names), below, here)
 
     def _commonest(self, listing: Listing) -> Listing:
         """The samples of the commonest classes, by number and then by name."""
@@ -223,7 +170,7 @@ class FedScale(WholeImageBuilder):
 class OpenImagesSettings(MappingSettings):
     """The same, with Fielding's preparation as default."""
 
-    classes: Commonest = 100
+    classes: Count | None = Field(100, description="take that many of the commonest classes")
     min_labels: MinLabels = 10
     buckets: Buckets = 10
     owned_steps: OwnedBuckets = 2
@@ -244,6 +191,36 @@ class OpenImages(FedScale):
     settings: OpenImagesSettings
 
 
+def _mapping(root: Path, split: str, tally: Tally) -> tuple[Coded, Coded, list[str]]:
+    """The clients, classes and files of the mapping of one split, in its order."""
+    path = root / MAPPING / f"{split}.csv"
+    column = next((name for name in PATHS if name in header(path)), PATHS[0])
+    table = TextColumns(path, ("client_id", column), tally, optional=("label_name", "label_id"))
+    names = table.texts(column)
+    cells = Cells(file=np.array(names, dtype=object), column=column, folder=root / split)
+    refuse(FILES, cells, path, table.num_rows)
+    return codes(table.texts("client_id")), _labels(table), names
+
+
+def _folders(root: Path, split: str, names: Sequence[str], most_missing: int) -> tuple[str, str]:
+    """The folder that the files of a mapping are below, as its first one says that exists, and the other.
+
+    Raises DataFileError if none exists, unless as many may be missing.
+    """
+    below, here = f"{split}/", ""
+    for name in names:
+        for folder, other in ((below, here), (here, below)):
+            if _exists(f"{root}/{folder}{name}"):
+                return folder, other
+    if len(names) > most_missing:
+        raise DataFileError(
+            root / MAPPING / f"{split}.csv",
+            f"neither {root / split / names[0]} nor {root / names[0]} exists",
+            1,
+        )
+    return below, here
+
+
 def _labels(table: TextColumns) -> Coded:
     """The class of each row: its name, or its number where the file has no names."""
     if "label_id" not in table and "label_name" not in table:
@@ -256,7 +233,7 @@ def _labels(table: TextColumns) -> Coded:
     return label, tuple(map(str, distinct.tolist()))
 
 
-def _joined(what: str, columns: list[Coded]) -> Coded:
+def _joined(what: str, columns: Sequence[Coded]) -> Coded:
     """The clients or classes of train and, if it is there, of test as one; InputError if train lacks one."""
     joined, known = columns[0]
     number = {name: place for place, name in enumerate(known)}

@@ -21,9 +21,9 @@ from traces.building.kinds.documents import field, read_document
 from traces.building.listing import Listing, codes
 from traces.building.pixels import ImageFiles
 from traces.building.rules import CATEGORIES, Cells, refuse
+from traces.building.samples import samples_of
 from traces.building.text_columns import TextColumns
 from traces.building.times import parse_times
-from traces.building.whole_images import whole_images
 from traces.calendar import microseconds
 
 # fmt: off
@@ -143,7 +143,7 @@ class Fmow(EncodedImageBuilder):
         refuse(CATEGORIES, cells, path, table.num_rows)
         names = [f"images/rgb_img_{row}.png" for row in range(table.num_rows)]
         pixels = ImageFiles(folder, names, lambda image: f"{METADATA}, row {image + 1}")
-        listing = whole_images(codes(owners), (label, CLASSES), pixels, at=at)
+        listing = samples_of(pixels, codes(owners), (label, CLASSES), at=at)
         return listing.take(np.flatnonzero(used)).noting(
             f"{(~used).sum():,} rows of the split seq are left out"
         )
@@ -167,8 +167,8 @@ class Fmow(EncodedImageBuilder):
             times, lambda number, problem: DataFileError(_json(root / names[number]), f"timestamp: {problem}")
         )
         box = np.array(boxes) if self.settings.crop == "box" else None
-        return whole_images(
-            codes(clients), (np.array(labels), CLASSES), ImageFiles(root, names), at=at, box=box
+        return samples_of(
+            ImageFiles(root, names), codes(clients), (np.array(labels), CLASSES), at=at, box=box
         )
 
     def _facts(self, root: Path, name: str) -> tuple[str, int, str, tuple[float, ...]]:

@@ -7,7 +7,7 @@ import re
 import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import BinaryIO, ClassVar, NamedTuple, cast
+from typing import BinaryIO, ClassVar, cast
 
 import numpy as np
 from pydantic import Field
@@ -17,11 +17,11 @@ from emulator.errors import DataFileError, InputError
 from emulator.plugins import Settings
 from traces.arrivals import SPLITS
 from traces.building.decoding import MOST_PIXELS, Decoder
-from traces.building.dividing import DividedPixelSettings, divided
+from traces.building.dividing import DividedSettings, PixelSettings, divided
 from traces.building.images import ImageBuilder
 from traces.building.listing import Listing
 from traces.building.pixels import Encoded, FileRows
-from traces.building.whole_images import whole_images
+from traces.building.samples import samples_of
 from traces.idx import read_idx, read_idx_header
 
 NAME = re.compile(
@@ -33,14 +33,7 @@ HEADER_BYTES = 16
 """Bytes before the first image: what the file holds, and three sizes."""
 
 
-class Files(NamedTuple):
-    """The files of a split."""
-
-    images: Path
-    labels: Path
-
-
-class IdxSettings(DividedPixelSettings):
+class IdxSettings(DividedSettings, PixelSettings):
     """Which of several sets in the folder is taken, and how images are divided among clients."""
 
     dataset: str | None = Field(
@@ -64,9 +57,9 @@ class IdxImages(ImageBuilder):
     def shape(self, root: Path) -> tuple[int, ...]:
         if self.settings.size is not None:
             return (self.settings.size, self.settings.size)
-        [first, *_] = self._files(root)
-        height, width = read_idx_header(first.images, 3)[1:]
-        return (width, height) if _is_emnist(first.images) else (height, width)
+        [(first, _), _] = self._files(root)
+        height, width = read_idx_header(first, 3)[1:]
+        return (width, height) if _is_emnist(first) else (height, width)
 
     def decoder(self) -> Decoder:
         return Decoder(self.settings.size, grey=True)
@@ -91,15 +84,15 @@ class IdxImages(ImageBuilder):
         rows = [len(part) for part in labels]
         split = np.repeat(np.arange(2, dtype=np.int8), rows)
         known, label = np.unique(np.concatenate(labels), return_inverse=True)
-        return whole_images(
-            divided(self.settings, label, split),
-            (label, tuple(map(str, known.tolist()))),
-            IdxPixels(root, [pair.images.name for pair in files], rows, shapes[0][1:]),
+        return samples_of(
+            IdxPixels(root, [images.name for images, _ in files], rows, shapes[0][1:]),
+            client=divided(self.settings, label, split),
+            label=(label, tuple(map(str, known.tolist()))),
             split=split,
         )
 
-    def _files(self, root: Path) -> list[Files]:
-        """The files of the train and of the test split; InputError unless the folder has exactly one set."""
+    def _files(self, root: Path) -> list[tuple[Path, Path]]:
+        """The images and the labels of train, and those of test; InputError unless there is exactly one set."""
         by_set: dict[str, dict[str, Path]] = {}
         for path in sorted(root.iterdir()):
             match = NAME.fullmatch(path.name)
@@ -117,7 +110,7 @@ class IdxImages(ImageBuilder):
         for name in (f"{split}-{what}" for split in SPLITS for what in ("images-idx3", "labels-idx1")):
             if name not in files:
                 raise DataFileError(root, f"has no {name}-ubyte beside the other files of that set")
-        return [Files(files[f"{split}-images-idx3"], files[f"{split}-labels-idx1"]) for split in SPLITS]
+        return [(files[f"{split}-images-idx3"], files[f"{split}-labels-idx1"]) for split in SPLITS]
 
 
 class IdxPixels(FileRows):

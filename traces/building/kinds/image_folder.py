@@ -14,15 +14,15 @@ from emulator.errors import DataFileError, InputError
 from emulator.plugins import Settings
 from emulator.storage.reading.folders import files_below
 from emulator.storage.reading.tally import Tally
-from traces.building.dividing import DividedImageSettings, divided
-from traces.building.images import WholeImageBuilder
+from traces.building.dividing import DividedSettings, divided
+from traces.building.images import WholeImageBuilder, WholeImageSettings
 from traces.building.listing import Listing, codes
 from traces.building.path_patterns import PatternText, match_files
 from traces.building.pixels import ImageFiles
 from traces.building.rules import PATHS_OF_IMAGES, PATHS_ONCE, Cells, refuse
+from traces.building.samples import samples_of
 from traces.building.text_columns import TextColumns
 from traces.building.times import parse_pattern, parse_times, refuse_pattern
-from traces.building.whole_images import whole_images
 
 SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".ppm", ".pgm")
 
@@ -30,7 +30,7 @@ MOST_DEPTH = 4096
 """More folders than a path can have."""
 
 
-class FolderSettings(DividedImageSettings):
+class FolderSettings(DividedSettings, WholeImageSettings):
     """Whose images are, where their times come from, and how images without clients are divided."""
 
     client_from: PatternText | None = Field(
@@ -94,7 +94,7 @@ class ImageFolder(WholeImageBuilder):
         label, classes = codes([Path(name).parts[-2] for name in names])
         client = codes(owners) if settings.partition is None else divided(settings, label)
         at = self._times(root, names)
-        return whole_images(client, (label, classes), ImageFiles(root, names), at=at, notes=tuple(notes))
+        return samples_of(ImageFiles(root, names), client, (label, classes), at=at, notes=tuple(notes))
 
     def _times(self, root: Path, names: list[str]) -> Ints | None:
         """(n,) microseconds since 1970, or None if images have no times."""

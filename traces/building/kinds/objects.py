@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated
 
 import numpy as np
 from pydantic import Field
 
-from emulator.arrays import Floats, Ints
+from emulator.arrays import Ints
 from emulator.errors import InputError
 from emulator.numbers import Count, Number
 from traces.building.images import EncodedImageSettings
-from traces.building.listing import interval_of
+from traces.building.listing import Listing, interval_of
 
 MinBox = Annotated[
     float,
@@ -28,16 +29,19 @@ class ObjectSettings(EncodedImageSettings):
     intervals: Count = Field(10, description="cut each client's frames into that many intervals of time")
     owned_steps: OwnedIntervals = 1
 
-    def large(self, box: Floats) -> Ints:
-        """(k,) the objects whose box, of all (n, 4) corners x0, y0, x1, y1, is large enough."""
-        return np.flatnonzero((box[:, 2:] - box[:, :2] > self.min_box).all(axis=1))
+    def large(self, listing: Listing) -> Listing:
+        """The objects whose box is large enough."""
+        assert listing.box is not None
+        sides = listing.box[:, 2:] - listing.box[:, :2]
+        return listing.take(np.flatnonzero((sides > self.min_box).all(axis=1)))
 
-    def steps(self, rank: Ints, size: Ints) -> Ints:
-        """(n,) the data step of the objects in a client's frame `rank` (n,) of `size` (n,).
+    def arriving(self, listing: Listing, rank: Ints, size: Ints) -> Listing:
+        """The objects in a client's frame `rank` (n,) of `size` (n,), which arrive with its interval.
 
         Raises InputError if there are more intervals at the start than there are.
         """
-        return arrival_steps(rank, size, self.intervals, self.owned_steps, "intervals")
+        at = arrival_steps(rank, size, self.intervals, self.owned_steps, "intervals")
+        return replace(listing, when="step", at=at)
 
 
 def arrival_steps(rank: Ints, size: Ints, parts: int, owned: int, option: str) -> Ints:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 import numpy as np
 
@@ -19,6 +18,7 @@ from traces.building.kinds.objects import ObjectSettings, OwnedIntervals, ranks
 from traces.building.listing import Listing, codes
 from traces.building.parquet_images import ParquetImages
 from traces.building.rules import FRAMES, FRAMES_ONCE, Cells, refuse
+from traces.building.samples import samples_of
 
 CLASSES = ("vehicle", "pedestrian", "sign", "cyclist")
 IMAGES, BOXES = "camera_image", "camera_box"
@@ -54,20 +54,8 @@ class Waymo(EncodedImageBuilder):
         files = sorted(root.glob(f"*/{BOXES}/*.parquet")) or sorted(root.glob(f"{BOXES}/*.parquet"))
         if not files:
             raise InputError(f"--root {root}: has no SPLIT/{BOXES}/SEGMENT.parquet")
-        listing = _listed(root, files, self.tally())
-        assert listing.box is not None
-        listing = listing.take(self.settings.large(listing.box))
-        return replace(listing, at=self.settings.steps(*ranks(listing.client, listing.at)))
-
-
-class _Objects(NamedTuple):
-    """Objects as columns (n,): the number of each one's client, its class, image, box (n, 4) and time."""
-
-    client: Ints
-    label: Ints
-    image: Ints
-    box: Floats
-    moment: Ints
+        listing = self.settings.large(_listed(root, files, self.tally()))
+        return self.settings.arriving(listing, *ranks(listing.client, listing.at))
 
 
 def _listed(root: Path, files: list[Path], tally: Tally) -> Listing:
@@ -75,28 +63,19 @@ def _listed(root: Path, files: list[Path], tally: Tally) -> Listing:
     names: list[str] = []
     rows: list[int] = []
     clients: list[str] = []
-    parts: list[_Objects] = []
+    parts: list[tuple[np.ndarray, ...]] = []
     for path in files:
         source = path.parents[1] / IMAGES / path.name
         frame = _frames(source, tally)
-        own, known = _objects(path, source, frame, tally)
-        parts.append(own._replace(client=own.client + len(clients), image=own.image + sum(rows)))
+        known, client, image, *columns = _objects(path, source, frame, tally)
+        parts.append((client + len(clients), image + sum(rows), *columns))
         clients += known
         names.append(str(source.relative_to(root)))
         rows.append(len(frame))
-    client, label, image, box, moment = map(np.concatenate, zip(*parts, strict=True))
+    client, image, label, box, time = map(np.concatenate, zip(*parts, strict=True))
     rank, distinct = codes(clients)
-    return Listing(
-        client=rank[client],
-        clients=distinct,
-        label=label,
-        classes=CLASSES,
-        when="step",
-        at=moment,
-        image=image,
-        pixels=ParquetImages(root, names, rows, IMAGE),
-        box=box,
-    )
+    pixels = ParquetImages(root, names, rows, IMAGE)
+    return samples_of(pixels, (rank[client], distinct), (label, CLASSES), image=image, at=time, box=box)
 
 
 def _frames(path: Path, tally: Tally) -> Ints:
@@ -112,8 +91,14 @@ def _frames(path: Path, tally: Tally) -> Ints:
     return frame
 
 
-def _objects(path: Path, source: Path, frame: Ints, tally: Tally) -> tuple[_Objects, list[str]]:
-    """The objects of a file of camera_box, whose images are those of `frame` (k,), and their clients."""
+def _objects(
+    path: Path, source: Path, frame: Ints, tally: Tally
+) -> tuple[list[str], Ints, Ints, Ints, Floats, Ints]:
+    """The objects of a file of camera_box, whose images are those of `frame` (k,) in `source`.
+
+    Returns:
+        The clients, and (n,) each object's client, image, class, box (n, 4) and time.
+    """
     table = ParquetColumns(path)
     tally.add_rows(path, table.num_rows, 1)
     segment, names = table.texts(SEGMENT)
@@ -124,14 +109,14 @@ def _objects(path: Path, source: Path, frame: Ints, tally: Tally) -> tuple[_Obje
         np.column_stack([table.numbers(f"{what}.{axis}") for axis in "xy"]) for what in (CENTRE, SIZE)
     )
     known, client = np.unique(segment.astype(np.int64) * MOST_CAMERAS + camera, return_inverse=True)
+    clients = [f"{names[k // MOST_CAMERAS]} camera {k % MOST_CAMERAS}" for k in known.tolist()]
     order, wanted = np.argsort(frame), time * MOST_CAMERAS + camera
     image = order[np.minimum(np.searchsorted(frame, wanted, sorter=order), len(frame) - 1)]
     cells = Cells(
         known=frame[image] == wanted, time=time, camera=camera, columns=(TIME, CAMERA), images=source
     )
     refuse(FRAMES, cells, path, table.num_rows)
-    objects = _Objects(client, label, image, np.hstack([centre - size / 2, centre + size / 2]), time)
-    return objects, [f"{names[k // MOST_CAMERAS]} camera {k % MOST_CAMERAS}" for k in known.tolist()]
+    return clients, client, image, label, np.hstack([centre - size / 2, centre + size / 2]), time
 
 
 def _moments(table: ParquetColumns) -> tuple[Ints, Ints]:

@@ -1,4 +1,4 @@
-"""Data sets whose samples are whole images: a client, a class and perhaps a time for each image."""
+"""The samples of images: what a kind of data set says of each, as a listing."""
 
 from __future__ import annotations
 
@@ -12,25 +12,27 @@ Coded = tuple[Ints, tuple[str, ...]]
 """A column of texts, as `codes` makes it: (n,) the index of each one's text, and the distinct texts."""
 
 
-def whole_images(
+def samples_of(
+    pixels: Pixels,
     client: Coded,
     label: Coded,
-    pixels: Pixels,
     *,
     at: Ints | None = None,
+    image: Ints | None = None,
     split: np.ndarray | None = None,
     box: np.ndarray | None = None,
     notes: tuple[str, ...] = (),
 ) -> Listing:
-    """List all images of `pixels` as samples, in their order.
+    """List the samples of some images.
 
     Args:
-        client: whose each image is.
+        pixels: where the images are.
+        client: whose each sample is.
         label: the class of each.
-        pixels: where they are.
         at: (n,) when each arrives, in microseconds since 1970; None: clients own all from the start.
+        image: (n,) the number of each one's image; None: sample i is image i.
         split: (n,) index into SPLITS; None: test samples are held out by seed.
-        box: (n, 4) the part of each image that is taken instead of all of it, as in a listing.
+        box: (n, 4) the corners x0, y0, x1, y1 of each one's part of its image; None: whole images.
         notes: what was left out or decided, for the user.
     """
     number = len(label[0])
@@ -41,7 +43,7 @@ def whole_images(
         classes=label[1],
         when="step" if at is None else "time",
         at=np.zeros(number, np.int64) if at is None else at,
-        image=np.arange(number),
+        image=np.arange(number) if image is None else image,
         pixels=pixels,
         split=split,
         box=box,
