@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 from pydantic import AfterValidator
 
@@ -49,14 +49,11 @@ class PathPattern:
         True
         """
         match = self.agreeing.match(path)
-        if match is not None:
-            return match["client"]
-        match = self.any.match(path)
-        if match is None:
-            return None
-        one, *others = match.groups()
-        other = next(name for name in others if name != one)
-        raise TwoClientsError(f"{one!r} and {other!r}")
+        if match is None and (match := self.any.match(path)) is not None:
+            one, *others = match.groups()
+            other = next(name for name in others if name != one)
+            raise TwoClientsError(f"{one!r} and {other!r}")
+        return match["client"] if match is not None else None
 
 
 def parse_path_pattern(text: str) -> PathPattern:
@@ -107,8 +104,7 @@ def _compiled(components: Sequence[str], *, agreeing: bool) -> re.Pattern[str]:
     return re.compile("/".join(compiled) + r"\Z", re.DOTALL)
 
 
-@dataclass(frozen=True)
-class MatchedFiles:
+class MatchedFiles(NamedTuple):
     """The files that a pattern matches: their numbers (k,) among all, and the client of each (k,).
 
     `note` says which files are left out, if any are.

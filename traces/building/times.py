@@ -14,11 +14,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from emulator.arrays import Ints
+from emulator.errors import DataFileError
 from emulator.storage.parquet_columns import EARLIEST_US, LATEST_US, OUT_OF_RANGE
+from traces.building.text_columns import TextColumns
 
 FORMAT = "2015-01-31T12:00:00Z"
 _FLAGS = re.IGNORECASE | re.DOTALL
-_MICROSECOND = np.timedelta64(1, "us")
 
 _DIRECTIVE = re.compile(r"%(.?)", re.DOTALL)
 _DIRECTIVES = {
@@ -65,6 +66,13 @@ def parse_times(texts: Sequence[str], error: Callable[[int, str], Exception]) ->
         number = int(outside.argmax())
         raise error(number, f"{texts[number]!r} {OUT_OF_RANGE}")
     return times
+
+
+def times_of(table: TextColumns, column: str) -> Ints:
+    """(rows,) the times in a column of a table, as `parse_times` reads them; DataFileError if one is none."""
+    return parse_times(
+        table.texts(column), lambda row, problem: DataFileError(table.path, f"{column}: {problem}", row + 1)
+    )
 
 
 def _parsed(texts: Sequence[str], error: Callable[[int, str], Exception]) -> Ints:
@@ -192,4 +200,4 @@ def _from_left(pieces: tuple[re.Pattern[str], ...]) -> re.Pattern[str]:
 
 def _microseconds(time: datetime) -> int:
     instant = time.astimezone(UTC).replace(tzinfo=None) if time.tzinfo else time
-    return int((np.datetime64(instant, "us") - np.datetime64(0, "us")) / _MICROSECOND)
+    return int(np.datetime64(instant, "us").astype(np.int64))

@@ -133,12 +133,9 @@ class FedScale(WholeImageBuilder):
             return listing
         counts = np.bincount(listing.label, minlength=len(listing.classes))
         taken = np.sort(np.argsort(-counts, kind="stable")[:wanted])
-        number = np.full(len(counts), -1)
-        number[taken] = np.arange(wanted)
-        left = listing.take(np.flatnonzero(number[listing.label] >= 0))
-        left = replace(
-            left, label=number[left.label], classes=tuple(listing.classes[k] for k in taken.tolist())
-        )
+        left = listing.take(np.flatnonzero(np.isin(listing.label, taken)))
+        classes = tuple(listing.classes[k] for k in taken.tolist())
+        left = replace(left, label=np.searchsorted(taken, left.label), classes=classes)
         return left.noting(f"{len(left):,} of {len(listing):,} samples are of the {wanted} commonest classes")
 
     def _diverse(self, listing: Listing) -> Listing:

@@ -23,7 +23,7 @@ from traces.building.pixels import ImageFiles
 from traces.building.rules import CATEGORIES, Cells, refuse
 from traces.building.samples import samples_of
 from traces.building.text_columns import TextColumns
-from traces.building.times import parse_times
+from traces.building.times import parse_times, times_of
 from traces.calendar import microseconds
 
 # fmt: off
@@ -132,10 +132,7 @@ class Fmow(EncodedImageBuilder):
         if kind == "region":
             regions = _regions(folder / REGIONS, self.tally())
             owners = [regions.get(country, NO_REGION) for country in owners]
-        at = parse_times(
-            table.texts("timestamp"),
-            lambda number, problem: DataFileError(path, f"timestamp: {problem}", number + 1),
-        )
+        at = times_of(table, "timestamp")
         number = {name: place for place, name in enumerate(CLASSES)}
         category = np.array(table.texts("category"), dtype=object)
         label = np.array([number.get(name, -1) for name in category])

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import gzip
+import math
 import re
-import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import BinaryIO, ClassVar, cast
+from typing import ClassVar
 
 import numpy as np
 from pydantic import Field
@@ -22,12 +21,14 @@ from traces.building.images import ImageBuilder
 from traces.building.listing import Listing
 from traces.building.pixels import Encoded, FileRows
 from traces.building.samples import samples_of
-from traces.idx import read_idx, read_idx_header
+from traces.idx import matching_shapes, opened_idx, read_idx, read_idx_header
 
 NAME = re.compile(
     r"(emnist-(?P<set>[a-z]+)-)?(?P<split>train|t10k|test)-(?P<what>images-idx3|labels-idx1)-ubyte(\.gz)?"
 )
 
+
+WHAT = ("images-idx3", "labels-idx1")
 
 HEADER_BYTES = 16
 """Bytes before the first image: what the file holds, and three sizes."""
@@ -57,42 +58,37 @@ class IdxImages(ImageBuilder):
     def shape(self, root: Path) -> tuple[int, ...]:
         if self.settings.size is not None:
             return (self.settings.size, self.settings.size)
-        [(first, _), _] = self._files(root)
-        height, width = read_idx_header(first, 3)[1:]
-        return (width, height) if _is_emnist(first) else (height, width)
+        images, _ = self._files(root)
+        height, width = read_idx_header(images[0], 3)[1:]
+        return (width, height) if _is_emnist(images[0]) else (height, width)
 
     def decoder(self) -> Decoder:
         return Decoder(self.settings.size, grey=True)
 
     def list_samples(self, root: Path) -> Listing:
-        files = self._files(root)
-        labels, shapes, tally = [], [], self.tally()
-        for images, of in files:
-            shape, [num_labels] = read_idx_header(images, 3), read_idx_header(of, 1)
-            if num_labels != shape[0]:
-                raise DataFileError(of, f"{num_labels} labels for {shape[0]} images in {images}")
-            size = shape[1] * shape[2]
-            if size > MOST_PIXELS:
-                raise DataFileError(
-                    images, f"its images have {size:,} pixels; at most {MOST_PIXELS:,} are read"
-                )
-            tally.add_rows(images, num_labels, 1)
-            shapes.append(shape)
-            labels.append(read_idx(of, 1).astype(np.int64))
-        if shapes[0][1:] != shapes[1][1:]:
-            raise DataFileError(root, f"train images are {shapes[0][1:]}, test images {shapes[1][1:]}")
-        rows = [len(part) for part in labels]
+        images, labels = self._files(root)
+        shapes = matching_shapes(root, images, labels)
+        rows, [_, *shape] = [number for number, _, _ in shapes], shapes[0]
+        if math.prod(shape) > MOST_PIXELS:
+            problem = f"its images have {math.prod(shape):,} pixels; at most {MOST_PIXELS:,} are read"
+            raise DataFileError(images[0], problem)
+        tally = self.tally()
+        for path, number in zip(images, rows, strict=True):
+            tally.add_rows(path, number, 1)
+        known, label = np.unique(np.concatenate([read_idx(path, 1) for path in labels]), return_inverse=True)
         split = np.repeat(np.arange(2, dtype=np.int8), rows)
-        known, label = np.unique(np.concatenate(labels), return_inverse=True)
         return samples_of(
-            IdxPixels(root, [images.name for images, _ in files], rows, shapes[0][1:]),
+            IdxPixels(root, [path.name for path in images], rows, shape),
             client=divided(self.settings, label, split),
             label=(label, tuple(map(str, known.tolist()))),
             split=split,
         )
 
-    def _files(self, root: Path) -> list[tuple[Path, Path]]:
-        """The images and the labels of train, and those of test; InputError unless there is exactly one set."""
+    def _files(self, root: Path) -> tuple[list[Path], list[Path]]:
+        """The files of images and those of labels, of train and of test.
+
+        InputError unless the folder has exactly one set.
+        """
         by_set: dict[str, dict[str, Path]] = {}
         for path in sorted(root.iterdir()):
             match = NAME.fullmatch(path.name)
@@ -107,10 +103,11 @@ class IdxImages(ImageBuilder):
         if not by_set:
             raise InputError(f"--root {root}: has no train-images-idx3-ubyte or emnist-SET-train-images-...")
         [files] = by_set.values() if wanted is None else [by_set[wanted]]
-        for name in (f"{split}-{what}" for split in SPLITS for what in ("images-idx3", "labels-idx1")):
+        for name in (f"{split}-{what}" for split in SPLITS for what in WHAT):
             if name not in files:
                 raise DataFileError(root, f"has no {name}-ubyte beside the other files of that set")
-        return [(files[f"{split}-images-idx3"], files[f"{split}-labels-idx1"]) for split in SPLITS]
+        images, labels = ([files[f"{split}-{what}"] for split in SPLITS] for what in WHAT)
+        return images, labels
 
 
 class IdxPixels(FileRows):
@@ -118,25 +115,22 @@ class IdxPixels(FileRows):
 
     in_order = True
 
-    def __init__(self, root: Path, names: Sequence[str], rows: Sequence[int], shape: tuple[int, ...]) -> None:
+    def __init__(self, root: Path, names: Sequence[str], rows: Sequence[int], shape: Sequence[int]) -> None:
         """The files `names` below `root`, with `rows` (files,) images of `shape` (height, width) each."""
-        super().__init__(root, names, rows, f"{shape}")
+        super().__init__(root, names, rows, f"{(*shape,)}")
         self._shape = shape
 
     def stream_file(self, file: int, rows: Ints) -> Iterator[Encoded]:
         path, (height, width) = self.root / self.names[file], self._shape
         size, number = height * width, self.starts[file + 1] - self.starts[file]
-        try:
-            with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as opened:
-                for row in rows.tolist():
-                    opened.seek(HEADER_BYTES + row * size)
-                    content = cast(BinaryIO, opened).read(size)
-                    if len(content) < size:
-                        raise DataFileError(path, f"truncated: image {row + 1} of {number} is cut off")
-                    pixels = np.frombuffer(content, np.uint8).reshape(height, width)
-                    yield np.ascontiguousarray(pixels.T) if _is_emnist(path) else pixels
-        except (OSError, EOFError, zlib.error) as error:
-            raise DataFileError(path, f"truncated or damaged ({error})") from error
+        with opened_idx(path) as opened:
+            for row in rows.tolist():
+                opened.seek(HEADER_BYTES + row * size)
+                content = opened.read(size)
+                if len(content) < size:
+                    raise DataFileError(path, f"truncated: image {row + 1} of {number} is cut off")
+                pixels = np.frombuffer(content, np.uint8).reshape(height, width)
+                yield np.ascontiguousarray(pixels.T) if _is_emnist(path) else pixels
 
 
 def _is_emnist(path: Path) -> bool:

@@ -22,7 +22,7 @@ from traces.building.pixels import ImageFiles
 from traces.building.rules import PATHS_OF_IMAGES, PATHS_ONCE, Cells, refuse
 from traces.building.samples import samples_of
 from traces.building.text_columns import TextColumns
-from traces.building.times import parse_pattern, parse_times, refuse_pattern
+from traces.building.times import parse_pattern, refuse_pattern, times_of
 
 SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".ppm", ".pgm")
 
@@ -82,9 +82,8 @@ class ImageFolder(WholeImageBuilder):
         names = [name for name in files if name.lower().endswith(SUFFIXES)]
         if not names:
             raise InputError(f"--root {root}: has no image ({', '.join(SUFFIXES)})")
-        ignored, notes = len(files) - len(names), []
-        if ignored:
-            notes.append(f"{ignored} file(s) are ignored, as their suffix is not that of an image")
+        ignored = len(files) - len(names)
+        notes = [f"{ignored} file(s) are ignored, as their suffix is not that of an image"] * (ignored > 0)
         owners: Sequence[str] = [Path(name).parts[0] for name in names]
         if settings.client_from is not None:
             matched = match_files(settings.client_from, root, names, "image")
@@ -135,9 +134,7 @@ def _from_names(root: Path, names: list[str], pattern: str) -> Ints:
 
 def _from_table(root: Path, names: list[str], path: Path, tally: Tally) -> Ints:
     table = TextColumns(path, ("path", "time"), tally)
-    at = parse_times(
-        table.texts("time"), lambda number, problem: DataFileError(path, f"time: {problem}", number + 1)
-    )
+    at = times_of(table, "time")
     listed, known = table.texts("path"), set(names)
     row: dict[str, int] = {}
     cells = Cells(
