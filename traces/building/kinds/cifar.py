@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import ClassVar, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from pydantic import Field
 
 from emulator.errors import DataFileError, InputError
-from emulator.plugins import Settings
 from emulator.storage.bounded import read_text
 from traces.building.decoding import Decoder
 from traces.building.dividing import DividedSettings, PixelSettings, divided
@@ -74,7 +73,7 @@ class Cifar(ImageBuilder):
     needs = "cifar-10-batches-bin/*.bin or cifar-100-binary/*.bin; needs --partition"
     licence = "CIFAR: none stated; cite Krizhevsky 2009"
 
-    Settings: ClassVar[type[Settings]] = CifarSettings
+    Settings = CifarSettings
     settings: CifarSettings
 
     def shape(self, root: Path) -> tuple[int, ...]:

@@ -14,7 +14,6 @@ from pydantic import Field
 from emulator.arrays import Floats, Ints
 from emulator.errors import DataFileError, InputError
 from emulator.numbers import Count
-from emulator.plugins import Settings
 from emulator.storage.reading.tally import Tally
 from traces.building.images import EncodedImageBuilder
 from traces.building.kinds.documents import field, read_document
@@ -58,7 +57,7 @@ class Cityscapes(EncodedImageBuilder):
     licence = "Cityscapes: its own licence, for research"
     play: ClassVar[Mapping[str, object]] = {"rounds_per_step": 30, "retain_rounds": 100}
 
-    Settings: ClassVar[type[Settings]] = CityscapesSettings
+    Settings = CityscapesSettings
     settings: CityscapesSettings
 
     def list_samples(self, root: Path) -> Listing:

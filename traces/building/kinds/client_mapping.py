@@ -14,7 +14,6 @@ from pydantic import Field
 from emulator.arrays import Ints
 from emulator.errors import DataFileError, InputError
 from emulator.numbers import Count
-from emulator.plugins import Settings
 from emulator.seeding import RandomStreams
 from emulator.storage.reading.tally import Tally
 from traces.arrivals import SPLITS
@@ -109,7 +108,7 @@ class FedScale(WholeImageBuilder):
     )
     licence = "that of the data set (FedScale: Apache-2.0, for research)"
 
-    Settings: ClassVar[type[Settings]] = MappingSettings
+    Settings = MappingSettings
     settings: MappingSettings
 
     def list_samples(self, root: Path) -> Listing:
@@ -184,7 +183,7 @@ class OpenImages(FedScale):
     licence = "Open Images: annotations CC BY 4.0, images CC BY 2.0 as their pages state"
     play: ClassVar[Mapping[str, object]] = {"rounds_per_step": 50, "retain_rounds": 100}
 
-    Settings: ClassVar[type[Settings]] = OpenImagesSettings
+    Settings = OpenImagesSettings
     settings: OpenImagesSettings
 
 

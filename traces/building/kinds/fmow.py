@@ -14,7 +14,6 @@ import numpy as np
 from pydantic import Field
 
 from emulator.errors import DataFileError, InputError
-from emulator.plugins import Settings
 from emulator.storage.reading.tally import Tally
 from traces.building.images import EncodedImageBuilder, EncodedImageSettings
 from traces.building.kinds.documents import field, read_document
@@ -89,7 +88,7 @@ class Fmow(EncodedImageBuilder):
     licence = "fMoW: Functional Map of the World Challenge Public License"
     play: ClassVar[Mapping[str, object]] = {"step_width": 1, "rounds_per_step": 2, "retain_rounds": 100}
 
-    Settings: ClassVar[type[Settings]] = FmowSettings
+    Settings = FmowSettings
     settings: FmowSettings
 
     def list_samples(self, root: Path) -> Listing:

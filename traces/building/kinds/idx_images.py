@@ -6,14 +6,12 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import ClassVar
 
 import numpy as np
 from pydantic import Field
 
 from emulator.arrays import Ints
 from emulator.errors import DataFileError, InputError
-from emulator.plugins import Settings
 from traces.arrivals import SPLITS
 from traces.building.decoding import MOST_PIXELS, Decoder
 from traces.building.dividing import DividedSettings, PixelSettings, divided
@@ -52,7 +50,7 @@ class IdxImages(ImageBuilder):
     needs = "train-images-idx3-ubyte[.gz] and so on, or emnist-SET-train-...; needs --partition"
     licence = "that of the data set (MNIST: CC BY-SA 3.0 as commonly stated; Fashion-MNIST: MIT)"
 
-    Settings: ClassVar[type[Settings]] = IdxSettings
+    Settings = IdxSettings
     settings: IdxSettings
 
     def shape(self, root: Path) -> tuple[int, ...]:

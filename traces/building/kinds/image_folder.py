@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import ClassVar
 
 import numpy as np
 from pydantic import Field
 
 from emulator.arrays import Ints
 from emulator.errors import DataFileError, InputError
-from emulator.plugins import Settings
 from emulator.storage.reading.folders import files_below
 from emulator.storage.reading.tally import Tally
 from traces.building.dividing import DividedSettings, divided
@@ -58,7 +56,7 @@ class ImageFolder(WholeImageBuilder):
 
     needs = "CLIENT/CLASS/IMAGE, or CLASS/IMAGE with --partition, or .../CLASS/IMAGE with --client-from"
 
-    Settings: ClassVar[type[Settings]] = FolderSettings
+    Settings = FolderSettings
     settings: FolderSettings
 
     def list_samples(self, root: Path) -> Listing:

@@ -10,7 +10,6 @@ import numpy as np
 
 from emulator.arrays import Floats, Ints
 from emulator.errors import InputError
-from emulator.plugins import Settings
 from emulator.storage.parquet_columns import ParquetColumns
 from emulator.storage.reading.tally import Tally
 from traces.building.images import EncodedImageBuilder
@@ -47,7 +46,7 @@ class Waymo(EncodedImageBuilder):
     licence = "Waymo Open Dataset: its own licence, for non-commercial use"
     play: ClassVar[Mapping[str, object]] = {"rounds_per_step": 20, "retain_rounds": 100}
 
-    Settings: ClassVar[type[Settings]] = WaymoSettings
+    Settings = WaymoSettings
     settings: WaymoSettings
 
     def list_samples(self, root: Path) -> Listing:
