@@ -29,17 +29,15 @@ class ParquetImages(FileRows):
         try:
             reader = pq.ParquetFile(path, buffer_size=_BUFFER)
             sizes = [reader.metadata.row_group(group).num_rows for group in range(reader.num_row_groups)]
-            ends = np.cumsum(sizes)
-            groups = np.unique(np.searchsorted(ends, rows, side="right")).tolist()
-            for group in groups:
-                first = int(ends[group]) - sizes[group]
+            starts, wanted = np.cumsum([0, *sizes]), set(rows.tolist())
+            for group in np.unique(np.searchsorted(starts, rows, side="right") - 1).tolist():
+                row = int(starts[group])
                 # One by one: a few bytes may unpack to hundreds of megabytes each.
                 for batch in reader.iter_batches(1, [group], [self.what], use_threads=False):
-                    [values] = batch.columns
-                    wanted = rows[(rows >= first) & (rows < first + len(values))]
-                    for row in wanted.tolist():
-                        yield values[row - first].as_py() or b""
-                    first += len(values)
+                    for value in batch.column(0):
+                        if row in wanted:
+                            yield value.as_py() or b""
+                        row += 1
         except (pa.ArrowException, OSError, EOFError, zlib.error, ValueError, IndexError) as error:
             reason = " ".join(str(error).split())[:200]
             raise DataFileError(path, f"cannot be read as parquet ({reason})") from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import re
 from calendar import month_abbr, month_name
 from collections.abc import Callable, Sequence
@@ -83,7 +84,7 @@ def _parsed(texts: Sequence[str], error: Callable[[int, str], Exception]) -> Int
             return np.asarray(pc.cast(pc.cast(given, kind), pa.int64())).astype(np.int64)
     # What Arrow does not read, such as times without seconds, or with different offsets.
     values = np.empty(len(texts), np.int64)
-    zoned: bool | None = None
+    zoned: list[bool] = []
     for number, text in enumerate(texts):
         try:
             time = datetime.fromisoformat(text)
@@ -91,11 +92,10 @@ def _parsed(texts: Sequence[str], error: Callable[[int, str], Exception]) -> Int
         except (ValueError, OverflowError) as cause:
             problem = f"{text!r} is not a time; it must be written as {FORMAT} (ISO 8601)"
             raise error(number, problem) from cause
-        has_zone = time.tzinfo is not None
-        if zoned not in (None, has_zone):
-            what = f"{text!r} has {'a' if has_zone else 'no'} time zone"
+        zoned.append(time.tzinfo is not None)
+        if zoned[-1] != zoned[0]:
+            what = f"{text!r} has {'a' if zoned[-1] else 'no'} time zone"
             raise error(number, f"{what}, unlike those before it; give all of them one, or none")
-        zoned = has_zone
     return values
 
 
@@ -151,17 +151,15 @@ def _from_right(text: str, pieces: Sequence[re.Pattern[str]]) -> list[re.Match[s
     """The matches of all pieces, each as far to the right as those after it allow; None: there are none."""
     found: list[re.Match[str]] = []
     end = len(text)
-    for number in reversed(range(len(pieces))):
-        whole = number == len(pieces) - 1
-        starts = [0] if number == 0 else range(end, -1, -1)
-        matches = (pieces[number].match(text, at) for at in starts)
-        fitting = (m for m in matches if m and (m.end() == end if whole else m.end() <= end))
-        match = next(fitting, None)
+    for number, piece in reversed([*enumerate(pieces)]):
+        matches = (piece.match(text, at) for at in (range(end, -1, -1) if number else [0]))
+        fits = operator.le if found else operator.eq  # the last piece ends where the text does
+        match = next((m for m in matches if m and fits(m.end(), end)), None)
         if match is None:
             return None
-        found.append(match)
+        found.insert(0, match)
         end = match.start()
-    return found[::-1]
+    return found
 
 
 @lru_cache(maxsize=16)

@@ -18,8 +18,8 @@ from emulator.seeding import RandomStreams
 from emulator.storage.reading.tally import Tally
 from traces.arrivals import SPLITS
 from traces.building.images import WholeImageBuilder, WholeImageSettings
-from traces.building.kinds.objects import arrival_steps, ranks
-from traces.building.listing import Listing, codes
+from traces.building.kinds.objects import ranks, refuse_owned
+from traces.building.listing import Listing, codes, interval_of
 from traces.building.pixels import ImageFiles, place
 from traces.building.rules import FILES, LABEL_IDS, Cells, refuse
 from traces.building.samples import Coded, samples_of
@@ -112,6 +112,7 @@ class FedScale(WholeImageBuilder):
     settings: MappingSettings
 
     def list_samples(self, root: Path) -> Listing:
+        refuse_owned(self.settings.owned_steps, "buckets", self.settings.buckets)
         splits = SPLITS if self.settings.test_mapping else SPLITS[:1]
         tally = self.tally()
         clients, labels, names = zip(*(_mapping(root, split, tally) for split in splits), strict=True)
@@ -158,9 +159,8 @@ class FedScale(WholeImageBuilder):
         )  # a cell is a client's samples of a label
         drawn = RandomStreams(self.settings.seed).generator("buckets").random(len(cell))
         rank, size = ranks(cell // len(listing.classes), drawn, cell)
-        settings = self.settings
-        steps = arrival_steps(rank, size, settings.buckets, settings.owned_steps, "buckets")
-        return steps[of_row]
+        bucket = interval_of(rank, size, self.settings.buckets)
+        return (bucket - (self.settings.owned_steps - 1))[of_row]
 
 
 class OpenImagesSettings(MappingSettings):

@@ -103,11 +103,10 @@ class Fmow(EncodedImageBuilder):
         )
 
     def _since(self, listing: Listing) -> Listing:
-        kept = np.flatnonzero(listing.at >= microseconds(self.settings.since))
-        note = (
-            f"{len(listing) - len(kept):,} of {len(listing):,} images are from before {self.settings.since}"
-        )
-        return listing.take(kept).noting(note)
+        since = self.settings.since
+        early = listing.at < microseconds(since)
+        note = f"{early.sum():,} of {len(early):,} images are from before {since}"
+        return listing.take(np.flatnonzero(~early)).noting(note)
 
     # -- WILDS ----------------------------------------------------------------------------------------------
 
@@ -159,9 +158,7 @@ class Fmow(EncodedImageBuilder):
             raise InputError(f"--root {root}: has no {{train,val}}/CLASS/CLASS_N/CLASS_N_M_rgb.jpg")
         self.tally().add_rows(root, len(names), 1)
         clients, labels, times, boxes = zip(*(self._facts(root, name) for name in names), strict=True)
-        at = parse_times(
-            times, lambda number, problem: DataFileError(_json(root / names[number]), f"timestamp: {problem}")
-        )
+        at = parse_times(times, lambda k, why: DataFileError(_json(root, names[k]), f"timestamp: {why}"))
         box = np.array(boxes) if self.settings.crop == "box" else None
         return samples_of(
             ImageFiles(root, names), codes(clients), (np.array(labels), CLASSES), at=at, box=box
@@ -169,7 +166,7 @@ class Fmow(EncodedImageBuilder):
 
     def _facts(self, root: Path, name: str) -> tuple[str, int, str, tuple[float, ...]]:
         """Client, class, time and box of an image, from its `.json`; DataFileError if that breaks a rule."""
-        path, folder = _json(root / name), Path(name).parts[1]
+        path, folder = _json(root, name), Path(name).parts[1]
         if not path.exists():
             raise DataFileError(path, "no such file, beside its image")
         document = read_document(path, MOST_JSON_BYTES)
@@ -191,8 +188,8 @@ class Fmow(EncodedImageBuilder):
         return client, CLASSES.index(label), time, corners
 
 
-def _json(image: Path) -> Path:
-    return image.with_suffix(".json")
+def _json(root: Path, name: str) -> Path:
+    return (root / name).with_suffix(".json")
 
 
 def _regions(path: Path, tally: Tally) -> dict[str, str]:

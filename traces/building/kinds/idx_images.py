@@ -89,8 +89,7 @@ class IdxImages(ImageBuilder):
         """
         by_set: dict[str, dict[str, Path]] = {}
         for path in sorted(root.iterdir()):
-            match = NAME.fullmatch(path.name)
-            if match is not None:
+            if (match := NAME.fullmatch(path.name)) is not None:
                 split = "train" if match["split"] == "train" else "test"
                 by_set.setdefault(match["set"] or "", {}).setdefault(f"{split}-{match['what']}", path)
         wanted = self.settings.dataset

@@ -24,8 +24,8 @@ from traces.building.times import parse_pattern, refuse_pattern, times_of
 
 SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".ppm", ".pgm")
 
-MOST_DEPTH = 4096
-"""More folders than a path can have."""
+IN_A_FOLDER = range(2, 4096)
+"""The parts that the path of an image in a folder may have; no path has more."""
 
 
 class FolderSettings(DividedSettings, WholeImageSettings):
@@ -90,25 +90,18 @@ class ImageFolder(WholeImageBuilder):
         _refuse_layout(root, names, settings)
         label, classes = codes([Path(name).parts[-2] for name in names])
         client = codes(owners) if settings.partition is None else divided(settings, label)
-        at = self._times(root, names)
+        at = None
+        if settings.time_pattern is not None:
+            at = _from_names(root, names, settings.time_pattern)
+        elif settings.times is not None:
+            at = _from_table(root, names, settings.times, self.tally())
         return samples_of(ImageFiles(root, names), client, (label, classes), at=at, notes=tuple(notes))
-
-    def _times(self, root: Path, names: list[str]) -> Ints | None:
-        """(n,) microseconds since 1970, or None if images have no times."""
-        if self.settings.time_pattern is not None:
-            return _from_names(root, names, self.settings.time_pattern)
-        if self.settings.times is not None:
-            return _from_table(root, names, self.settings.times, self.tally())
-        return None
 
 
 def _refuse_layout(root: Path, names: list[str], settings: FolderSettings) -> None:
     """Raise DataFileError for an image that is not in the folders that the settings want."""
     if settings.client_from is not None:
-        depths, problem = (
-            range(2, MOST_DEPTH),
-            "is in no folder below the root, whose name would be its class",
-        )
+        depths, problem = IN_A_FOLDER, "is in no folder below the root, whose name would be its class"
     elif settings.partition is not None:
         depths, problem = range(2, 3), "is not in a folder CLASS/IMAGE, as --partition makes the clients"
     else:

@@ -40,29 +40,15 @@ class ObjectSettings(EncodedImageSettings):
 
         Raises InputError if there are more intervals at the start than there are.
         """
-        at = arrival_steps(rank, size, self.intervals, self.owned_steps, "intervals")
+        refuse_owned(self.owned_steps, "intervals", self.intervals)
+        at = interval_of(rank, size, self.intervals) - (self.owned_steps - 1)
         return replace(listing, when="step", at=at)
 
 
-def arrival_steps(rank: Ints, size: Ints, parts: int, owned: int, option: str) -> Ints:
-    """(n,) the data step of what is at `rank` (n,) of `size` (n,), cut into parts that arrive one a step.
-
-    Args:
-        rank: the place of each among those of its client.
-        size: the number of these.
-        parts: the number of parts.
-        owned: the parts that clients have from the start.
-        option: the option that says `parts`, for the message.
-
-    Raises:
-        InputError: more parts are owned than there are.
-
-    >>> arrival_steps(np.array([0, 39, 40, 99]), np.full(4, 100), 10, 4, "intervals")
-    array([-3,  0,  1,  6])
-    """
+def refuse_owned(owned: int, option: str, parts: int) -> None:
+    """Raise InputError if clients have more parts from the start than the option of that name makes."""
     if owned > parts:
         raise InputError(f"--owned-steps {owned}: must be at most --{option} {parts}")
-    return interval_of(rank, size, parts) - (owned - 1)
 
 
 def ranks(group: Ints, *keys: np.ndarray) -> tuple[Ints, Ints]:
