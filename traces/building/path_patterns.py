@@ -23,7 +23,6 @@ MOST_LETTERS = 1024
 
 _WILD = re.compile(r"(\{client\}|\*)")
 _TWO_WILD = re.compile(r"(\{client\}|\*){2}")
-_END = r"(?=/|\Z)"
 
 
 class TwoClientsError(ValueError):
@@ -64,39 +63,34 @@ def parse_path_pattern(text: str) -> PathPattern:
         raise ValueError(f"has no {CLIENT}, which stands for the client, as in {CLIENT}/*.csv")
     if "**" in text:
         raise ValueError("has **; a * is a text within one folder: write one for each, as */*.csv")
-    components = text.split("/")
-    if not {"", ".", ".."}.isdisjoint(components):
+    if not {"", ".", ".."}.isdisjoint(text.split("/")):
         raise ValueError(f"is no path below the root, as {CLIENT}/*.csv is: folders between single slashes")
     if (both := _TWO_WILD.search(text)) is not None:
         raise ValueError(f"has {both[0]}: with no text between, there is no telling where one ends")
     if not {"{", "}"}.isdisjoint(text.replace(CLIENT, "")):
         raise ValueError(f"has other braces than those of {CLIENT}")
-    return PathPattern(text, _compiled(components, agreeing=True), _compiled(components, agreeing=False))
+    return PathPattern(text, _compiled(text, agreeing=True), _compiled(text, agreeing=False))
 
 
-def _compiled(components: Sequence[str], *, agreeing: bool) -> re.Pattern[str]:
-    r"""The regular expression of a pattern's components; its groups are the clients, the first one `client`.
+def _compiled(text: str, *, agreeing: bool) -> re.Pattern[str]:
+    r"""The regular expression of a pattern; its groups are the clients, the first one `client`.
 
     NOTE: a wild card and the text behind it are one atomic group, as the first place of that text is right if
     any is: matching takes time in proportion to the length of the path.
     """
-    clients = 0
-    compiled = []
-    for component in components:
-        pieces = [""]  # each begins with a wild card, but for the first one
-        for part in _WILD.split(component):
-            if part == "*":
-                pieces.append("[^/]*?")
-            elif part != CLIENT:
-                pieces[-1] += re.escape(part)
-            elif clients and agreeing:
-                pieces[-1] += "(?P=client)"
-            else:
-                pieces.append("([^/]+?)" if clients else "(?P<client>[^/]+?)")
-                clients += 1
-        pieces[-1] += _END
-        compiled.append(pieces[0] + "".join(f"(?>{piece})" for piece in pieces[1:]))
-    return re.compile("/".join(compiled) + r"\Z", re.DOTALL)
+    clients, pieces = 0, [""]  # each begins with a wild card, but for the first one
+    for part in _WILD.split(text):
+        if part == "*":
+            pieces.append("[^/]*?")
+        elif part != CLIENT:
+            pieces[-1] += re.escape(part)
+        elif clients and agreeing:
+            pieces[-1] += "(?P=client)"
+        else:
+            pieces.append("([^/]+?)" if clients else "(?P<client>[^/]+?)")
+            clients += 1
+    pieces[-1] += r"\Z"
+    return re.compile(pieces[0] + "".join(f"(?>{piece})" for piece in pieces[1:]), re.DOTALL)
 
 
 class MatchedFiles(NamedTuple):

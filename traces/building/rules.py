@@ -20,12 +20,13 @@ from traces.building.pixels import leads_out
 
 
 class Cells(SimpleNamespace):
-    """What rules look at: columns (rows,) and whatever else, by name."""
+    """What rules look at: columns (rows,), arrays or lists, and whatever else, by name."""
 
     def at(self, row: int) -> dict[str, object]:
         """All of it, of columns the value in a row."""
         return {
-            name: value[row] if isinstance(value, np.ndarray) else value for name, value in vars(self).items()
+            name: value[row] if isinstance(value, np.ndarray | list) else value
+            for name, value in vars(self).items()
         }
 
 

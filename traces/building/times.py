@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 import re
 from calendar import month_abbr, month_name
 from collections.abc import Callable, Sequence
@@ -129,37 +128,24 @@ def _without_stars(text: str, pattern: str) -> tuple[str, str]:
     """What the directives of a pattern with `*` stand for in `text`, and these, both separated by blanks.
 
     Each piece of the pattern between two `*` is looked for from the left, and then from the right. If both
-    find the directives in the same places, there is no other reading. NOTE: one regular expression for all of
-    the pattern would take a time that grows with a power of the number of `*`.
+    find the directives in the same places, there is no other reading.
     """
     pieces = _pieces(pattern)
-    found, last = _from_left(pieces).fullmatch(text), _from_right(text, pieces)
-    if found is None or last is None:
+    found = _from_left(pieces).fullmatch(text)
+    if found is None:
         raise ValueError("no part of it is so written")
     names = list(found.groupdict())
-    spans = [found.span(name) for name in names]
-    others = [match.span(name) for match in last for name in match.groupdict()]
+    spans, others = [found.span(name) for name in names], []
+    for number, piece in enumerate(pieces):
+        rest, places = _from_left(pieces[number:]), range(len(text), -1, -1) if number else [0]
+        last = next(match for at in places if (match := rest.fullmatch(text, at)) is not None)
+        others += [last.span(name) for name in piece.groupindex]
     values, other = (" ".join(text[start:end] for start, end in where) for where in (spans, others))
     if spans != others:
         raise ValueError(
             f"two parts of it are so written, {values!r} and {other!r}: the pattern must say more of the name"
         )
     return values, " ".join(f"%{name}" for name in names)
-
-
-def _from_right(text: str, pieces: Sequence[re.Pattern[str]]) -> list[re.Match[str]] | None:
-    """The matches of all pieces, each as far to the right as those after it allow; None: there are none."""
-    found: list[re.Match[str]] = []
-    end = len(text)
-    for number, piece in reversed([*enumerate(pieces)]):
-        matches = (piece.match(text, at) for at in (range(end, -1, -1) if number else [0]))
-        fits = operator.le if found else operator.eq  # the last piece ends where the text does
-        match = next((m for m in matches if m and fits(m.end(), end)), None)
-        if match is None:
-            return None
-        found.insert(0, match)
-        end = match.start()
-    return found
 
 
 @lru_cache(maxsize=16)
@@ -184,16 +170,17 @@ def _pieces(pattern: str) -> tuple[re.Pattern[str], ...]:
     return tuple(map(compiled, pattern.split("*")))
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=256)
 def _from_left(pieces: tuple[re.Pattern[str], ...]) -> re.Pattern[str]:
     """The regular expression that finds each piece as far to the left as those before it allow.
 
     What a `*` stands for and the piece behind it are one atomic group: the first place of a piece is right if
     any is.
     """
-    first, *others, last = (piece.pattern for piece in pieces)
-    middle = "".join(f"(?>.*?{piece})" for piece in others)
-    return re.compile(f"(?>{first}){middle}.*?{last}", _FLAGS)
+    first, *others = (piece.pattern for piece in pieces)
+    if others:
+        others[-1] += r"\Z"
+    return re.compile(first + "".join(f"(?>.*?{piece})" for piece in others), _FLAGS)
 
 
 def _microseconds(time: datetime) -> int:

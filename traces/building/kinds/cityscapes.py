@@ -103,7 +103,7 @@ def _listed(root: Path, lists: list[Path], tally: Tally) -> Iterator[Objects]:
     number = {str(key): place for place, name in enumerate(CLASSES) for key in (place, name)}
     for path in lists:
         table = TextColumns(path, ("imgpath", "class", "x0", "y0", "x1", "y1"), tally)
-        name, file = (np.array(table.texts(column), dtype=object) for column in ("class", "imgpath"))
+        name, file = table.texts("class"), table.texts("imgpath")
         label = np.array([number.get(text, -1) for text in name])
         box = np.column_stack([table.numbers(key) for key in ("x0", "y0", "x1", "y1")])
         cells = Cells(

@@ -193,8 +193,7 @@ def _mapping(root: Path, split: str, tally: Tally) -> tuple[Coded, Coded, list[s
     column = next((name for name in PATHS if name in header(path)), PATHS[0])
     table = TextColumns(path, ("client_id", column), tally, optional=("label_name", "label_id"))
     names = table.texts(column)
-    cells = Cells(file=np.array(names, dtype=object), column=column, folder=root / split)
-    refuse(FILES, cells, path, table.num_rows)
+    refuse(FILES, Cells(file=names, column=column, folder=root / split), path, table.num_rows)
     return codes(table.texts("client_id")), _labels(table), names
 
 

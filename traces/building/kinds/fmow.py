@@ -132,7 +132,7 @@ class Fmow(EncodedImageBuilder):
             owners = [regions.get(country, NO_REGION) for country in owners]
         at = times_of(table, "timestamp")
         number = {name: place for place, name in enumerate(CLASSES)}
-        category = np.array(table.texts("category"), dtype=object)
+        category = table.texts("category")
         label = np.array([number.get(name, -1) for name in category])
         cells = Cells(label=np.where(used, label, 0), category=category, number=len(CLASSES))
         refuse(CATEGORIES, cells, path, table.num_rows)

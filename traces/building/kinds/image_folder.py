@@ -126,13 +126,13 @@ def _from_names(root: Path, names: list[str], pattern: str) -> Ints:
 def _from_table(root: Path, names: list[str], path: Path, tally: Tally) -> Ints:
     table = TextColumns(path, ("path", "time"), tally)
     at = times_of(table, "time")
-    listed, known = table.texts("path"), set(names)
+    paths, known = table.texts("path"), set(names)
     row: dict[str, int] = {}
     cells = Cells(
-        path=np.array(listed, dtype=object),
-        first=np.array([row.setdefault(name, number) for number, name in enumerate(listed, start=1)]),
+        path=paths,
+        first=np.array([row.setdefault(name, number) for number, name in enumerate(paths, start=1)]),
         number=np.arange(1, table.num_rows + 1),
-        known=np.array([name in known for name in listed]),
+        known=np.array([name in known for name in paths]),
         root=root,
     )
     refuse(PATHS_ONCE, cells, path, table.num_rows)
