@@ -72,11 +72,7 @@ FILES = (Rule(_lead_out, "{column} {file!r}: leads out of {folder}"),)
 
 OBJECTS = (
     Rule(
-        lambda cells: cells.label < 0,
-        lambda cells, row: (
-            f"class {cells.name[row]!r}: must be a number from 0 to {len(cells.classes) - 1}, "
-            f"or one of {', '.join(cells.classes)}"
-        ),
+        lambda cells: cells.label < 0, "class {text!r}: must be a number from 0 to {last}, or one of {names}"
     ),
     *FILES,
     Rule(
@@ -94,7 +90,7 @@ LABEL_IDS = (
     ),
 )
 
-BYTES_OF_LABELS = (
+CIFAR_LABELS = (
     Rule(
         lambda cells: cells.label >= cells.size,
         "{name} label {label}: must be below {size}; is it of another version?",
@@ -104,10 +100,7 @@ BYTES_OF_LABELS = (
 PATHS_ONCE = (Rule(lambda cells: cells.first < cells.number, "path {path!r} is also in row {first}"),)
 PATHS_OF_IMAGES = (Rule(lambda cells: ~cells.known, "path {path!r}: no such image below {root}"),)
 
-FRAMES_ONCE = (Rule(lambda cells: cells.again, "{time} and {camera}: occur twice"),)
+FRAMES_ONCE = (Rule(lambda cells: cells.again, "{keys[0]} and {keys[1]}: occur twice"),)
 FRAMES = (
-    Rule(
-        lambda cells: ~cells.known,
-        "{columns[0]} = {time}, {columns[1]} = {camera}: {images} has no such frame",
-    ),
+    Rule(lambda cells: ~cells.known, "{keys[0]} = {time}, {keys[1]} = {camera}: {images} has no such frame"),
 )

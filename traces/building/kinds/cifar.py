@@ -16,7 +16,7 @@ from traces.building.dividing import DividedSettings, PixelSettings, divided
 from traces.building.images import ImageBuilder
 from traces.building.listing import Listing
 from traces.building.pixels import ArrayFiles
-from traces.building.rules import BYTES_OF_LABELS, Cells, refuse
+from traces.building.rules import CIFAR_LABELS, Cells, refuse
 from traces.building.samples import samples_of
 
 SIDE = 32
@@ -95,7 +95,7 @@ class Cifar(ImageBuilder):
         for place, (what, (_, size)) in enumerate(version.labels.items()):
             for name, part in zip(version.files, records, strict=True):
                 cells = Cells(label=part[:, place], name=what, size=size)
-                refuse(BYTES_OF_LABELS, cells, folder / name, len(part))
+                refuse(CIFAR_LABELS, cells, folder / name, len(part))
             columns[what] = np.concatenate([part[:, place] for part in records]).astype(np.int64)
         split = np.repeat(np.arange(2, dtype=np.int8), [sum(rows[:-1]), rows[-1]])
         images = [part[:, len(version.labels) :].reshape(-1, 3, SIDE, SIDE) for part in records]
@@ -114,13 +114,12 @@ def _version(root: Path) -> tuple[Path, Version]:
         for folder in (root, root / version.folder):
             if (folder / version.files[0]).is_file():
                 return folder, version
-    for folder in (root, *(entry for entry in sorted(root.iterdir()) if entry.is_dir())):
-        for version in VERSIONS:
-            if all((folder / name).is_file() for name in version.python):
-                raise InputError(
-                    f"--root {folder}: is the python version of CIFAR, a pickle, which is never read, as "
-                    f"that could run code; take the binary version"
-                )
+    for folder in (root, *filter(Path.is_dir, sorted(root.iterdir()))):
+        if any(all((folder / name).is_file() for name in version.python) for version in VERSIONS):
+            raise InputError(
+                f"--root {folder}: is the python version of CIFAR, a pickle, which is never read, as "
+                f"that could run code; take the binary version"
+            )
     files = " or ".join(f"{version.folder}/{version.files[0]}" for version in VERSIONS)
     raise InputError(f"--root {root}: has no {files}")
 

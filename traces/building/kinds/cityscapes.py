@@ -103,14 +103,13 @@ def _listed(root: Path, lists: list[Path], tally: Tally) -> Iterator[Objects]:
     number = {str(key): place for place, name in enumerate(CLASSES) for key in (place, name)}
     for path in lists:
         table = TextColumns(path, ("imgpath", "class", "x0", "y0", "x1", "y1"), tally)
-        name, file = table.texts("class"), table.texts("imgpath")
-        label = np.array([number.get(text, -1) for text in name])
+        text, file = table.texts("class"), table.texts("imgpath")
+        label = np.array([number.get(name, -1) for name in text])
         box = np.column_stack([table.numbers(key) for key in ("x0", "y0", "x1", "y1")])
-        cells = Cells(
-            label=label, name=name, classes=CLASSES, column="imgpath", file=file, folder=root, box=box
-        )
+        cells = Cells(label=label, text=text, box=box, column="imgpath", file=file, folder=root)
+        cells.last, cells.names = len(CLASSES) - 1, ", ".join(CLASSES)
         refuse(OBJECTS, cells, path, table.num_rows)
-        yield [text if text.startswith(f"{IMAGES}/") else f"{IMAGES}/{text}" for text in file], label, box
+        yield [name if name.startswith(f"{IMAGES}/") else f"{IMAGES}/{name}" for name in file], label, box
 
 
 def _outlined(root: Path, tally: Tally) -> Iterator[Objects]:

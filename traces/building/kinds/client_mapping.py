@@ -143,9 +143,8 @@ class FedScale(WholeImageBuilder):
         least = self.settings.min_labels
         if least == 1:
             return listing
-        cell = np.unique(listing.client * len(listing.classes) + listing.label)
-        classes = np.bincount(cell // len(listing.classes), minlength=len(listing.clients))
-        left = listing.take(np.flatnonzero(classes[listing.client] >= least))
+        _, classes = ranks(listing.client, listing.label)
+        left = listing.take(np.flatnonzero(classes >= least))
         note = f"{len(left.clients):,} of {len(listing.clients):,} clients have samples of {least} classes"
         return left.noting(note)
 

@@ -24,8 +24,6 @@ from traces.idx import matching_shapes, opened_idx, read_idx, read_idx_header
 NAME = re.compile(
     r"(emnist-(?P<set>[a-z]+)-)?(?P<split>train|t10k|test)-(?P<what>images-idx3|labels-idx1)-ubyte(\.gz)?"
 )
-
-
 WHAT = ("images-idx3", "labels-idx1")
 
 HEADER_BYTES = 16

@@ -86,7 +86,7 @@ def _frames(path: Path, tally: Tally) -> Ints:
     frame = time * MOST_CAMERAS + camera
     again = np.ones(len(frame), np.bool_)
     again[np.unique(frame, return_index=True)[1]] = False
-    refuse(FRAMES_ONCE, Cells(again=again, time=TIME, camera=CAMERA), path, table.num_rows)
+    refuse(FRAMES_ONCE, Cells(again=again, keys=(TIME, CAMERA)), path, table.num_rows)
     return frame
 
 
@@ -111,9 +111,7 @@ def _objects(
     clients = [f"{names[k // MOST_CAMERAS]} camera {k % MOST_CAMERAS}" for k in known.tolist()]
     order, wanted = np.argsort(frame), time * MOST_CAMERAS + camera
     image = order[np.minimum(np.searchsorted(frame, wanted, sorter=order), len(frame) - 1)]
-    cells = Cells(
-        known=frame[image] == wanted, time=time, camera=camera, columns=(TIME, CAMERA), images=source
-    )
+    cells = Cells(known=frame[image] == wanted, time=time, camera=camera, keys=(TIME, CAMERA), images=source)
     refuse(FRAMES, cells, path, table.num_rows)
     return clients, client, image, label, np.hstack([centre - size / 2, centre + size / 2]), time
 
