@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
@@ -29,8 +28,7 @@ class TwoClientsError(ValueError):
     """A path in which a pattern finds two clients."""
 
 
-@dataclass(frozen=True)
-class PathPattern:
+class PathPattern(NamedTuple):
     """A pattern, compiled; `agreeing` wants the same client everywhere, `any` takes different ones."""
 
     text: str

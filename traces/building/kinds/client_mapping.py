@@ -36,12 +36,11 @@ class MappedFiles(ImageFiles):
     def __init__(
         self, root: Path, splits: Sequence[str], names: Sequence[Sequence[str]], most_missing: int
     ) -> None:
-        """Look where the files of each mapping are; see `_folders`."""
+        """Look where the files of each mapping are; see `_folder`."""
         self._splits = splits
-        self._folders = [_folders(root, *own, most_missing) for own in zip(splits, names, strict=True)]
+        self._folders = [_folder(root, *own, most_missing) for own in zip(splits, names, strict=True)]
         self._starts = np.cumsum([0, *map(len, names)])
-        of_mapping = zip(self._folders, names, strict=True)
-        files = [folder + name for (folder, _), own in of_mapping for name in own]
+        files = [folder + name for folder, own in zip(self._folders, names, strict=True) for name in own]
         super().__init__(root, files, self._listed_in)
 
     def check(self, images: Ints) -> None:
@@ -54,8 +53,9 @@ class MappedFiles(ImageFiles):
             if _exists(path):
                 continue
             mapping, row = place(self._starts, image)
-            split, (folder, other_folder) = self._splits[mapping], self._folders[mapping]
-            other = f"{self.root}/{other_folder}{self.names[image].removeprefix(folder)}"
+            split, folder = self._splits[mapping], self._folders[mapping]
+            name = self.names[image].removeprefix(folder)
+            other = f"{self.root}/{name}" if folder else f"{self.root}/{split}/{name}"
             if _exists(other):
                 raise DataFileError(
                     self.root / MAPPING / f"{split}.csv",
@@ -196,23 +196,19 @@ def _mapping(root: Path, split: str, tally: Tally) -> tuple[Coded, Coded, list[s
     return codes(table.texts("client_id")), _labels(table), names
 
 
-def _folders(root: Path, split: str, names: Sequence[str], most_missing: int) -> tuple[str, str]:
-    """The folder that the files of a mapping are below, as its first one says that exists, and the other.
+def _folder(root: Path, split: str, names: Sequence[str], most_missing: int) -> str:
+    """The folder that the files of a mapping are below, as its first one says that exists: "SPLIT/" or "".
 
     Raises DataFileError if none exists, unless as many may be missing.
     """
-    below, here = f"{split}/", ""
     for name in names:
-        for folder, other in ((below, here), (here, below)):
+        for folder in (f"{split}/", ""):
             if _exists(f"{root}/{folder}{name}"):
-                return folder, other
+                return folder
     if len(names) > most_missing:
-        raise DataFileError(
-            root / MAPPING / f"{split}.csv",
-            f"neither {root / split / names[0]} nor {root / names[0]} exists",
-            1,
-        )
-    return below, here
+        problem = f"neither {root / split / names[0]} nor {root / names[0]} exists"
+        raise DataFileError(root / MAPPING / f"{split}.csv", problem, 1)
+    return f"{split}/"
 
 
 def _labels(table: TextColumns) -> Coded:

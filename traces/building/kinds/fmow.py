@@ -139,9 +139,8 @@ class Fmow(EncodedImageBuilder):
         names = [f"images/rgb_img_{row}.png" for row in range(table.num_rows)]
         pixels = ImageFiles(folder, names, lambda image: f"{METADATA}, row {image + 1}")
         listing = samples_of(pixels, codes(owners), (label, CLASSES), at=at)
-        return listing.take(np.flatnonzero(used)).noting(
-            f"{(~used).sum():,} rows of the split seq are left out"
-        )
+        note = f"{(~used).sum():,} rows of the split seq are left out"
+        return listing.take(np.flatnonzero(used)).noting(note)
 
     # -- raw ------------------------------------------------------------------------------------------------
 

@@ -68,8 +68,7 @@ class ImageFolder(WholeImageBuilder):
                 refuse_pattern(settings.time_pattern)
             except ValueError as error:
                 raise InputError(f"--time-pattern {settings.time_pattern}: {error}") from error
-        divides = settings.partition is not None or settings.clients is not None
-        if settings.client_from is not None and divides:
+        if settings.client_from is not None and (settings.partition, settings.clients) != (None, None):
             raise InputError("--client-from and --partition exclude each other: an image has one client")
         files = sorted(
             str(path.relative_to(root))
