@@ -36,14 +36,7 @@ def read_idx_folder(folder: Path) -> ImageSet:
     images, labels = (
         [_find(folder, prefixes, kind) for prefixes in (TRAIN, TEST)] for kind in (IMAGES, LABELS)
     )
-    shapes = [read_idx_header(path, 3) for path in images]
-    for images_path, labels_path, shape in zip(images, labels, shapes, strict=True):
-        [num_labels] = read_idx_header(labels_path, 1)
-        if num_labels != shape[0]:
-            raise DataFileError(labels_path, f"{num_labels} labels for {shape[0]} images in {images_path}")
-    train, test = shapes
-    if train[1:] != test[1:]:
-        raise DataFileError(folder, f"train images are {train[1:]}, test images {test[1:]}")
+    [train, _] = matching_shapes(folder, images, labels)
     label = np.concatenate([read_idx(path, 1) for path in labels]).astype(np.int64)
     content = bytearray()
     for path in images:
@@ -56,6 +49,22 @@ def read_idx_folder(folder: Path) -> ImageSet:
         train=np.arange(train[0]),
         test=np.arange(train[0], len(label)),
     )
+
+
+def matching_shapes(folder: Path, images: list[Path], labels: list[Path]) -> list[tuple[int, ...]]:
+    """The shapes of the images of train and of test, as the headers of their files state them.
+
+    DataFileError if a file is damaged, or does not match the others.
+    """
+    shapes = [read_idx_header(path, 3) for path in images]
+    for images_path, labels_path, shape in zip(images, labels, shapes, strict=True):
+        [num_labels] = read_idx_header(labels_path, 1)
+        if num_labels != shape[0]:
+            raise DataFileError(labels_path, f"{num_labels} labels for {shape[0]} images in {images_path}")
+    train, test = shapes
+    if train[1:] != test[1:]:
+        raise DataFileError(folder, f"train images are {train[1:]}, test images {test[1:]}")
+    return shapes
 
 
 def idx_files(folder: Path) -> list[Path]:
@@ -75,7 +84,7 @@ def read_idx(path: Path, dimensions: int) -> np.ndarray:
 
 def read_idx_header(path: Path, dimensions: int) -> tuple[int, ...]:
     """The shape that the file's header states; DataFileError if it has another number of dimensions."""
-    with _opened(path) as file:
+    with opened_idx(path) as file:
         return _shape(path, file.read(4 + 4 * dimensions), dimensions)
 
 
@@ -88,7 +97,7 @@ def _append(content: bytearray, path: Path, dimensions: int) -> tuple[int, ...]:
     system moves a growing bytearray instead of copying it.
     """
     size = 4 + 4 * dimensions
-    with _opened(path) as file:
+    with opened_idx(path) as file:
         shape = _shape(path, file.read(size), dimensions)
         wanted = left = math.prod(shape)
         while left > 0 and (piece := file.read(min(left, 2**20))):
@@ -101,7 +110,7 @@ def _append(content: bytearray, path: Path, dimensions: int) -> tuple[int, ...]:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[BinaryIO]:
+def opened_idx(path: Path) -> Iterator[BinaryIO]:
     """Open the file, unpacked if its name ends in .gz; DataFileError if it cannot be read or unpacked."""
     try:
         with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:

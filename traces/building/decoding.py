@@ -64,7 +64,7 @@ _TURNS = {
 _DAMAGE = (OSError, SyntaxError, ValueError, EOFError, TypeError, KeyError, IndexError, OverflowError)
 
 
-class BadImageError(ValueError):
+class BadImageError(Exception):
     """An image that cannot be decoded; the message says why."""
 
 
@@ -104,8 +104,6 @@ class Decoder:
                 is_large = opened.width * opened.height > LARGE_PIXELS
                 with _large if is_large else nullcontext():
                     return self._crops(opened, boxes)
-        except BadImageError:
-            raise
         except UnidentifiedImageError as error:
             raise BadImageError(f"is not an image, or damaged (known are {', '.join(FORMATS)})") from error
         except Image.DecompressionBombError as error:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Protocol
+from typing import Annotated
 
 import numpy as np
 from pydantic import Field
@@ -14,49 +14,38 @@ from emulator.numbers import Count
 from emulator.plugins import ChoiceOf, Chosen
 from emulator.seeding import RandomStreams
 from traces.arrivals import SPLITS
-from traces.building.images import ImageSettings, Side, WholeImageSettings
+from traces.building.base import BuilderSettings
+from traces.building.images import ImageSettings, Side
+from traces.building.samples import Coded
 from traces.partitions import PARTITIONS, Partition, Samples
 from traces.partitions.population import follow
-
-_PARTITION = Field(
-    None,
-    description='how images are divided among clients, such as `{ kind = "dirichlet", alpha = 0.1 }`; '
-    "`driftscale parts partition` lists them",
-)
-_CLIENTS = Field(None, description="number of clients of the partition")
 
 PartitionChoice = Annotated[Chosen[Partition], ChoiceOf(PARTITIONS)] | None
 
 
-class DividedImageSettings(WholeImageSettings):
-    """The settings of images that may have no clients."""
+class DividedSettings(BuilderSettings):
+    """The settings of data sets that may have no clients."""
 
-    partition: PartitionChoice = _PARTITION
-    clients: Count | None = _CLIENTS
+    partition: PartitionChoice = Field(
+        None,
+        description='how images are divided among clients, such as `{ kind = "dirichlet", alpha = 0.1 }`; '
+        "`driftscale parts partition` lists them",
+    )
+    clients: Count | None = Field(None, description="number of clients of the partition")
 
 
-class DividedPixelSettings(ImageSettings):
-    """The settings of data sets that are pixels already, and have no clients."""
+class PixelSettings(ImageSettings):
+    """The settings of data sets that are pixels already."""
 
     size: Side | None = Field(None, description="side of the images in pixels; without it, they keep theirs")
-    partition: PartitionChoice = _PARTITION
-    clients: Count | None = _CLIENTS
-
-
-class Divides(Protocol):
-    """Settings with a partition."""
-
-    @property
-    def partition(self) -> Chosen[Partition] | None: ...
-    @property
-    def clients(self) -> int | None: ...
-    @property
-    def seed(self) -> int: ...
 
 
 def divided(
-    settings: Divides, label: Ints, split: np.ndarray | None, columns: Mapping[str, np.ndarray] | None = None
-) -> tuple[Ints, tuple[str, ...]]:
+    settings: DividedSettings,
+    label: Ints,
+    split: np.ndarray | None = None,
+    columns: Mapping[str, np.ndarray] | None = None,
+) -> Coded:
     """Divide samples among clients: the client of each (n,), and the names of all.
 
     If `split` (n,) says which samples are for tests, these follow the training samples of their labels, as
@@ -78,14 +67,14 @@ def divided(
         )
     partition: Partition = settings.partition.build()
     streams = RandomStreams(settings.seed)
-    train = np.arange(len(label)) if split is None else np.flatnonzero(split == SPLITS.index("train"))
+    is_train = np.ones(len(label), np.bool_) if split is None else split == SPLITS.index("train")
+    train, test = np.flatnonzero(is_train), np.flatnonzero(~is_train)
     samples = Samples(label[train], {name: column[train] for name, column in (columns or {}).items()})
     of_train = partition.divide(samples, settings.clients, streams.generator("partition", 0))
     number = int(of_train.max()) + 1
     client = np.zeros(len(label), np.int64)
     client[train] = of_train
-    if split is not None and len(train) < len(label):
-        test = np.flatnonzero(split != SPLITS.index("train"))
+    if len(test):
         generator = streams.generator("partition", 1)
         client[test] = follow(of_train, label[train], label[test], number, generator)
     width = len(str(number - 1))

@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 from pydantic import AfterValidator
 
@@ -23,15 +21,14 @@ MOST_LETTERS = 1024
 """Longest pattern."""
 
 _WILD = re.compile(r"(\{client\}|\*)")
-_END = r"(?=/|\Z)"
+_TWO_WILD = re.compile(r"(\{client\}|\*){2}")
 
 
 class TwoClientsError(ValueError):
     """A path in which a pattern finds two clients."""
 
 
-@dataclass(frozen=True)
-class PathPattern:
+class PathPattern(NamedTuple):
     """A pattern, compiled; `agreeing` wants the same client everywhere, `any` takes different ones."""
 
     text: str
@@ -49,14 +46,11 @@ class PathPattern:
         True
         """
         match = self.agreeing.match(path)
-        if match is not None:
-            return match["client"]
-        match = self.any.match(path)
-        if match is None:
-            return None
-        one, *others = match.groups()
-        other = next(name for name in others if name != one)
-        raise TwoClientsError(f"{one!r} and {other!r}")
+        if match is None and (match := self.any.match(path)) is not None:
+            one, *others = match.groups()
+            other = next(name for name in others if name != one)
+            raise TwoClientsError(f"{one!r} and {other!r}")
+        return match["client"] if match is not None else None
 
 
 def parse_path_pattern(text: str) -> PathPattern:
@@ -65,50 +59,39 @@ def parse_path_pattern(text: str) -> PathPattern:
         raise ValueError(f"has {len(text)} letters; a pattern has at most {MOST_LETTERS}")
     if CLIENT not in text:
         raise ValueError(f"has no {CLIENT}, which stands for the client, as in {CLIENT}/*.csv")
-    if re.search(r"\*\*", text):
+    if "**" in text:
         raise ValueError("has **; a * is a text within one folder: write one for each, as */*.csv")
-    components = text.split("/")
-    if any(component in ("", ".", "..") for component in components):
+    if not {"", ".", ".."}.isdisjoint(text.split("/")):
         raise ValueError(f"is no path below the root, as {CLIENT}/*.csv is: folders between single slashes")
-    for component in components:
-        parts = [part for part in _WILD.split(component) if part]
-        for one, other in pairwise(parts):
-            if _WILD.fullmatch(one) and _WILD.fullmatch(other):
-                raise ValueError(
-                    f"has {one}{other}: with no text between, there is no telling where one ends"
-                )
-        if any("{" in part or "}" in part for part in parts if part != CLIENT):
-            raise ValueError(f"has other braces than those of {CLIENT}")
-    return PathPattern(text, _compiled(components, agreeing=True), _compiled(components, agreeing=False))
+    if (both := _TWO_WILD.search(text)) is not None:
+        raise ValueError(f"has {both[0]}: with no text between, there is no telling where one ends")
+    if not {"{", "}"}.isdisjoint(text.replace(CLIENT, "")):
+        raise ValueError(f"has other braces than those of {CLIENT}")
+    return PathPattern(text, _compiled(text, agreeing=True), _compiled(text, agreeing=False))
 
 
-def _compiled(components: Sequence[str], *, agreeing: bool) -> re.Pattern[str]:
-    r"""The regular expression of a pattern's components; its groups are the clients, the first one `client`.
+def _compiled(text: str, *, agreeing: bool) -> re.Pattern[str]:
+    r"""The regular expression of a pattern; its groups are the clients, the first one `client`.
 
     NOTE: a wild card and the text behind it are one atomic group, as the first place of that text is right if
     any is: matching takes time in proportion to the length of the path.
     """
-    clients = 0
-    compiled = []
-    for component in components:
-        pieces = [""]  # each begins with a wild card, but for the first one
-        for part in _WILD.split(component):
-            if part == "*":
-                pieces.append("[^/]*?")
-            elif part != CLIENT:
-                pieces[-1] += re.escape(part)
-            elif clients and agreeing:
-                pieces[-1] += "(?P=client)"
-            else:
-                pieces.append("([^/]+?)" if clients else "(?P<client>[^/]+?)")
-                clients += 1
-        pieces[-1] += _END
-        compiled.append(pieces[0] + "".join(f"(?>{piece})" for piece in pieces[1:]))
-    return re.compile("/".join(compiled) + r"\Z", re.DOTALL)
+    clients, pieces = 0, [""]  # each begins with a wild card, but for the first one
+    for part in _WILD.split(text):
+        if part == "*":
+            pieces.append("[^/]*?")
+        elif part != CLIENT:
+            pieces[-1] += re.escape(part)
+        elif clients and agreeing:
+            pieces[-1] += "(?P=client)"
+        else:
+            pieces.append("([^/]+?)" if clients else "(?P<client>[^/]+?)")
+            clients += 1
+    pieces[-1] += r"\Z"
+    return re.compile(pieces[0] + "".join(f"(?>{piece})" for piece in pieces[1:]), re.DOTALL)
 
 
-@dataclass(frozen=True)
-class MatchedFiles:
+class MatchedFiles(NamedTuple):
     """The files that a pattern matches: their numbers (k,) among all, and the client of each (k,).
 
     `note` says which files are left out, if any are.
@@ -158,10 +141,5 @@ def match_files(pattern: str, root: Path, paths: Sequence[str], what: str) -> Ma
     return MatchedFiles(tuple(numbers), tuple(clients), note)
 
 
-def _checked(text: str) -> str:
-    parse_path_pattern(text)
-    return text
-
-
-PatternText = Annotated[str, AfterValidator(_checked)]
+PatternText = Annotated[str, AfterValidator(lambda text: parse_path_pattern(text).text)]
 """A setting that is a pattern; one that is none is refused with the settings."""

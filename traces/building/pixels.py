@@ -66,6 +66,66 @@ class ImageFiles(Pixels):
             yield name.encode("utf-8", "surrogateescape") + b"\0"
 
 
+class FileRows(Pixels):
+    """Images that are rows of a few files: image i is the i-th row of all files.
+
+    A subclass implements `stream_file`.
+    """
+
+    def __init__(self, root: Path, names: Sequence[str], rows: Sequence[int], what: str = "") -> None:
+        """The files `names` below `root`, with `rows` (files,) rows each; `what` of them is read."""
+        self.root = root
+        self.names = names
+        self.starts = np.cumsum([0, *rows])
+        self.what = what
+
+    @abstractmethod
+    def stream_file(self, file: int, rows: Ints) -> Iterator[Encoded]:
+        """Yield the images in the rows (k,), counted from 0, of one file; see `stream`."""
+
+    def stream(self, images: Ints) -> Iterator[Encoded]:
+        file = np.searchsorted(self.starts, images, side="right") - 1
+        ends = np.flatnonzero(np.diff(file)) + 1
+        for own in np.split(np.arange(len(images)), ends) if len(images) else ():
+            number = int(file[own[0]])
+            yield from self.stream_file(number, images[own] - self.starts[number])
+
+    def name(self, image: int) -> str:
+        file, row = place(self.starts, image)
+        return f"{self.root / self.names[file]}, row {row}"
+
+    def identity(self) -> Iterator[bytes]:
+        yield self.what.encode()
+        for name, start in zip(self.names, self.starts.tolist(), strict=False):
+            yield f"{name}\0{start}\0".encode("utf-8", "surrogateescape")
+
+
+class ArrayFiles(FileRows):
+    """Files whose images are arrays, such as mapped ones: uint8 (rows, h, w) or (rows, channels, h, w)."""
+
+    def __init__(self, root: Path, names: Sequence[str], arrays: Sequence[np.ndarray]) -> None:
+        super().__init__(root, names, [len(images) for images in arrays])
+        self.arrays = arrays
+
+    def stream_file(self, file: int, rows: Ints) -> Iterator[Encoded]:
+        for row in rows.tolist():
+            yield self.arrays[file][row]
+
+
+def place(starts: Ints, image: int) -> tuple[int, int]:
+    """The file that has an image, and the row there, counted from 1.
+
+    Args:
+        starts: (files + 1,) the number of the first image of each file, and that of all images.
+        image: the number of an image.
+
+    >>> place(np.array([0, 3, 3, 5]), 3)
+    (2, 1)
+    """
+    file = int(np.searchsorted(starts, image, side="right")) - 1
+    return file, image - int(starts[file]) + 1
+
+
 def leads_out(name: str) -> bool:
     """Whether a path that a file names is not one below the folder that it is relative to.
 

@@ -59,11 +59,9 @@ def on_clients(num_clients: int, num_without_tests: int, remedy: str | None) -> 
             f"only {num_clients} client: federated learning needs several; check what says whose a row is"
         )
     if num_without_tests and remedy is not None:
-        have = "has" if num_without_tests == 1 else "have"
-        scored = "is not scored" if num_without_tests == 1 else "are not scored"
-        remarks.append(
-            f"{num_without_tests:,} of {num_clients:,} clients {have} no test samples, and {scored}: {remedy}"
-        )
+        have, are = ("has", "is") if num_without_tests == 1 else ("have", "are")
+        clients = f"{num_without_tests:,} of {num_clients:,} clients"
+        remarks.append(f"{clients} {have} no test samples, and {are} not scored: {remedy}")
     return remarks
 
 

@@ -16,15 +16,17 @@ import numpy as np
 from emulator.arrays import Bools
 from emulator.storage.reading.shards import Batch
 from traces.building.bad_rows import BadRows
+from traces.building.pixels import leads_out
 
 
 class Cells(SimpleNamespace):
-    """What rules look at: columns (rows,) and whatever else, by name."""
+    """What rules look at: columns (rows,), arrays or lists, and whatever else, by name."""
 
     def at(self, row: int) -> dict[str, object]:
         """All of it, of columns the value in a row."""
         return {
-            name: value[row] if isinstance(value, np.ndarray) else value for name, value in vars(self).items()
+            name: value[row] if isinstance(value, np.ndarray | list) else value
+            for name, value in vars(self).items()
         }
 
 
@@ -57,3 +59,48 @@ def refuse(rules: tuple[Rule, ...], cells: Cells, path: Path, num_rows: int) -> 
 
 def _first_problem(rules: tuple[Rule, ...], broken: list[Bools], cells: Cells, row: int) -> str:
     return next(rule.problem(cells, row) for rule, rows in zip(rules, broken, strict=True) if rows[row])
+
+
+# -- data sets of images -------------------------------------------------------------------------------------
+
+
+def _lead_out(cells: Cells) -> Bools:
+    return np.array([leads_out(name) for name in cells.file], dtype=np.bool_)
+
+
+FILES = (Rule(_lead_out, "{column} {file!r}: leads out of {folder}"),)
+
+OBJECTS = (
+    Rule(
+        lambda cells: cells.label < 0, "class {text!r}: must be a number from 0 to {last}, or one of {names}"
+    ),
+    *FILES,
+    Rule(
+        lambda cells: (cells.box[:, 2:] <= cells.box[:, :2]).any(axis=1),
+        lambda cells, row: f"x0,y0,x1,y1 = {cells.box[row].tolist()}: the box is empty",
+    ),
+)
+
+CATEGORIES = (Rule(lambda cells: cells.label < 0, "category {category!r}: is none of the {number} of fMoW"),)
+
+LABEL_IDS = (
+    Rule(
+        lambda cells: cells.label < 0,
+        "label_id = {label}: no class; samples without classes cannot be played",
+    ),
+)
+
+CIFAR_LABELS = (
+    Rule(
+        lambda cells: cells.label >= cells.size,
+        "{name} label {label}: must be below {size}; is it of another version?",
+    ),
+)
+
+PATHS_ONCE = (Rule(lambda cells: cells.first < cells.number, "path {path!r} is also in row {first}"),)
+PATHS_OF_IMAGES = (Rule(lambda cells: ~cells.known, "path {path!r}: no such image below {root}"),)
+
+FRAMES_ONCE = (Rule(lambda cells: cells.again, "{keys[0]} and {keys[1]}: occur twice"),)
+FRAMES = (
+    Rule(lambda cells: ~cells.known, "{keys[0]} = {time}, {keys[1]} = {camera}: {images} has no such frame"),
+)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from calendar import month_abbr, month_name
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import lru_cache
 
@@ -13,10 +14,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from emulator.arrays import Ints
+from emulator.errors import DataFileError
 from emulator.storage.parquet_columns import EARLIEST_US, LATEST_US, OUT_OF_RANGE
+from traces.building.text_columns import TextColumns
 
 FORMAT = "2015-01-31T12:00:00Z"
-_MICROSECOND = np.timedelta64(1, "us")
+_FLAGS = re.IGNORECASE | re.DOTALL
 
 _DIRECTIVE = re.compile(r"%(.?)", re.DOTALL)
 _DIRECTIVES = {
@@ -38,45 +41,61 @@ _DIRECTIVES = {
 which ends with the last digit, and `%B`."""
 
 
-class TimeError(ValueError):
-    """A text that is no time; `number` says which of the texts, from 0 on."""
-
-    def __init__(self, number: int, problem: str) -> None:
-        super().__init__(problem)
-        self.number = number
-
-
-def parse_times(texts: Sequence[str]) -> Ints:
+def parse_times(texts: Sequence[str], error: Callable[[int, str], Exception]) -> Ints:
     """(n,) the times in `texts`, ISO 8601: all with a time zone, or all without.
+
+    Args:
+        texts: (n,) the times as they are written.
+        error: what to raise about a text, by its number and what is wrong with it.
 
     Returns:
         Microseconds since 1970-01-01, in UTC if they have time zones.
 
     Raises:
-        TimeError: a text is none or is outside the years 1 to 9999, or some have a time zone and others have
-            none.
+        Exception: a text is none or is outside the years 1 to 9999, or some have a time zone and others have
+            none; what `error` makes.
 
-    >>> parse_times(["1970-01-01T00:00:01Z", "1970-01-01T01:00:00+01:00"]).tolist()
+    >>> parse_times(["1970-01-01T00:00:01Z", "1970-01-01T01:00:00+01:00"], IndexError).tolist()
     [1000000, 0]
-    >>> parse_times(["1970-01-02"]).tolist()
+    >>> parse_times(["1970-01-02"], IndexError).tolist()
     [86400000000]
     """
-    times = _parsed(texts)
+    times = _parsed(texts, error)
     outside = (times < EARLIEST_US) | (times >= LATEST_US)
     if outside.any():
         number = int(outside.argmax())
-        raise TimeError(number, f"{texts[number]!r} {OUT_OF_RANGE}")
+        raise error(number, f"{texts[number]!r} {OUT_OF_RANGE}")
     return times
 
 
-def _parsed(texts: Sequence[str]) -> Ints:
+def times_of(table: TextColumns, column: str) -> Ints:
+    """(rows,) the times in a column of a table, as `parse_times` reads them; DataFileError if one is none."""
+    return parse_times(
+        table.texts(column), lambda row, problem: DataFileError(table.path, f"{column}: {problem}", row + 1)
+    )
+
+
+def _parsed(texts: Sequence[str], error: Callable[[int, str], Exception]) -> Ints:
+    """The same for texts of any year."""
     given = pa.array(texts, pa.string())
     for kind in (pa.timestamp("us"), pa.timestamp("us", "UTC")):
-        try:
+        with suppress(pa.ArrowInvalid):
             return np.asarray(pc.cast(pc.cast(given, kind), pa.int64())).astype(np.int64)
-        except pa.ArrowInvalid:
-            continue
-    return _one_by_one(texts)
+    # What Arrow does not read, such as times without seconds, or with different offsets.
+    values = np.empty(len(texts), np.int64)
+    zoned: list[bool] = []
+    for number, text in enumerate(texts):
+        try:
+            time = datetime.fromisoformat(text)
+            values[number] = _microseconds(time)
+        except (ValueError, OverflowError) as cause:
+            problem = f"{text!r} is not a time; it must be written as {FORMAT} (ISO 8601)"
+            raise error(number, problem) from cause
+        zoned.append(time.tzinfo is not None)
+        if zoned[-1] != zoned[0]:
+            what = f"{text!r} has {'a' if zoned[-1] else 'no'} time zone"
+            raise error(number, f"{what}, unlike those before it; give all of them one, or none")
+    return values
 
 
 def parse_pattern(text: str, pattern: str) -> int:
@@ -109,59 +128,24 @@ def _without_stars(text: str, pattern: str) -> tuple[str, str]:
     """What the directives of a pattern with `*` stand for in `text`, and these, both separated by blanks.
 
     Each piece of the pattern between two `*` is looked for from the left, and then from the right. If both
-    find the directives in the same places, there is no other reading. NOTE: one regular expression for all of
-    the pattern would take a time that grows with a power of the number of `*`.
+    find the directives in the same places, there is no other reading.
     """
     pieces = _pieces(pattern)
-    found, last = _from_left(text, pieces), _from_right(text, pieces)
-    if found is None or last is None:
+    found = _from_left(pieces).fullmatch(text)
+    if found is None:
         raise ValueError("no part of it is so written")
-    spans, others = (
-        [match.span(group) for match in way for group in match.groupdict()] for way in (found, last)
-    )
+    names = list(found.groupdict())
+    spans, others = [found.span(name) for name in names], []
+    for number, piece in enumerate(pieces):
+        rest, places = _from_left(pieces[number:]), range(len(text), -1, -1) if number else [0]
+        last = next(match for at in places if (match := rest.fullmatch(text, at)) is not None)
+        others += [last.span(name) for name in piece.groupindex]
     values, other = (" ".join(text[start:end] for start, end in where) for where in (spans, others))
     if spans != others:
         raise ValueError(
             f"two parts of it are so written, {values!r} and {other!r}: the pattern must say more of the name"
         )
-    names = [group for match in found for group in match.groupdict()]
     return values, " ".join(f"%{name}" for name in names)
-
-
-def _from_left(text: str, pieces: Sequence[re.Pattern[str]]) -> list[re.Match[str]] | None:
-    """The matches of all pieces, each as far to the left as those before it allow; None: there are none."""
-    found: list[re.Match[str]] = []
-    start = 0
-    for number, piece in enumerate(pieces):
-        if number == 0:
-            match = piece.match(text)
-        elif number < len(pieces) - 1:
-            match = piece.search(text, start)
-        else:
-            ends = (piece.fullmatch(text, at) for at in range(start, len(text) + 1))
-            match = next(filter(None, ends), None)
-        if match is None:
-            return None
-        found.append(match)
-        start = match.end()
-    return found
-
-
-def _from_right(text: str, pieces: Sequence[re.Pattern[str]]) -> list[re.Match[str]] | None:
-    """The matches of all pieces, each as far to the right as those after it allow; None: there are none."""
-    found: list[re.Match[str]] = []
-    end = len(text)
-    for number in reversed(range(len(pieces))):
-        whole = number == len(pieces) - 1
-        starts = [0] if number == 0 else range(end, -1, -1)
-        matches = (pieces[number].match(text, at) for at in starts)
-        fitting = (m for m in matches if m and (m.end() == end if whole else m.end() <= end))
-        match = next(fitting, None)
-        if match is None:
-            return None
-        found.append(match)
-        end = match.start()
-    return found[::-1]
 
 
 @lru_cache(maxsize=16)
@@ -177,39 +161,28 @@ def _pieces(pattern: str) -> tuple[re.Pattern[str], ...]:
         raise ValueError(f"%{twice} occurs twice")
     if not names:
         raise ValueError("has no directive, such as %Y")
+    expressions = {"%%": "%"} | {f"%{name}": f"(?P<{name}>{_DIRECTIVES[name]})" for name in names}
 
-    def expression(part: str) -> str:
-        if not part.startswith("%"):
-            return re.escape(part)
-        return "%" if part == "%%" else f"(?P<{part[1]}>{_DIRECTIVES[part[1]]})"
+    def compiled(piece: str) -> re.Pattern[str]:
+        parts = re.split(r"(%.)", piece, flags=re.DOTALL)
+        return re.compile("".join(expressions.get(part) or re.escape(part) for part in parts), _FLAGS)
 
-    parts = (re.split(r"(%.)", piece, flags=re.DOTALL) for piece in pattern.split("*"))
-    return tuple(re.compile("".join(map(expression, piece)), re.IGNORECASE | re.DOTALL) for piece in parts)
+    return tuple(map(compiled, pattern.split("*")))
 
 
-def _one_by_one(texts: Sequence[str]) -> Ints:
-    """What is left for the texts that Arrow does not read, such as those without seconds or with offsets."""
-    values = np.empty(len(texts), np.int64)
-    zoned: bool | None = None
-    for number, text in enumerate(texts):
-        try:
-            time = datetime.fromisoformat(text)
-            values[number] = _microseconds(time)
-        except (ValueError, OverflowError) as error:
-            raise TimeError(
-                number, f"{text!r} is not a time; it must be written as {FORMAT} (ISO 8601)"
-            ) from error
-        has_zone = time.tzinfo is not None
-        if zoned not in (None, has_zone):
-            raise TimeError(
-                number,
-                f"{text!r} has {'a' if has_zone else 'no'} time zone, unlike those before it; give all of "
-                f"them one, or none",
-            )
-        zoned = has_zone
-    return values
+@lru_cache(maxsize=256)
+def _from_left(pieces: tuple[re.Pattern[str], ...]) -> re.Pattern[str]:
+    """The regular expression that finds each piece as far to the left as those before it allow.
+
+    What a `*` stands for and the piece behind it are one atomic group: the first place of a piece is right if
+    any is.
+    """
+    first, *others = (piece.pattern for piece in pieces)
+    if others:
+        others[-1] += r"\Z"
+    return re.compile(first + "".join(f"(?>.*?{piece})" for piece in others), _FLAGS)
 
 
 def _microseconds(time: datetime) -> int:
     instant = time.astimezone(UTC).replace(tzinfo=None) if time.tzinfo else time
-    return int((np.datetime64(instant, "us") - np.datetime64(0, "us")) / _MICROSECOND)
+    return int(np.datetime64(instant, "us").astype(np.int64))

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Mapping
 from pathlib import Path
-from typing import ClassVar, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from pydantic import Field
 
-from emulator.arrays import Ints
 from emulator.errors import DataFileError, InputError
-from emulator.plugins import Settings
 from emulator.storage.bounded import read_text
 from traces.building.decoding import Decoder
-from traces.building.dividing import DividedPixelSettings, divided
+from traces.building.dividing import DividedSettings, PixelSettings, divided
 from traces.building.images import ImageBuilder
-from traces.building.pixels import Encoded, Pixels
+from traces.building.pixels import ArrayFiles
 from traces.building.rows import Rows
+from traces.building.rules import CIFAR_LABELS, Cells, refuse
+from traces.building.samples import samples_of
 
 SIDE = 32
 PIXELS = 3 * SIDE * SIDE
@@ -26,40 +26,35 @@ MOST_NAMES_BYTES = 2**16
 
 
 class Version(NamedTuple):
-    """The files of a version, the labels before the pixels of a record, and where their names are."""
+    """The files of a version, that with the test samples last, and those of the python version.
+
+    `labels` are those before the pixels of a record, in that order: the file of their names, and how many
+    there are.
+    """
 
     folder: str
-    train: tuple[str, ...]
-    test: str
-    labels: tuple[str, ...]
-    names: tuple[str, ...]
-    sizes: tuple[int, ...]
+    files: tuple[str, ...]
+    labels: Mapping[str, tuple[str, int]]
     python: tuple[str, ...]
 
 
 VERSIONS = (
     Version(
         "cifar-10-batches-bin",
-        tuple(f"data_batch_{number}.bin" for number in range(1, 6)),
-        "test_batch.bin",
-        ("fine",),
-        ("batches.meta.txt",),
-        (10,),
+        (*(f"data_batch_{number}.bin" for number in range(1, 6)), "test_batch.bin"),
+        {"fine": ("batches.meta.txt", 10)},
         ("data_batch_1", "batches.meta"),
     ),
     Version(
         "cifar-100-binary",
-        ("train.bin",),
-        "test.bin",
-        ("coarse", "fine"),
-        ("coarse_label_names.txt", "fine_label_names.txt"),
-        (20, 100),
+        ("train.bin", "test.bin"),
+        {"coarse": ("coarse_label_names.txt", 20), "fine": ("fine_label_names.txt", 100)},
         ("meta",),
     ),
 )
 
 
-class CifarSettings(DividedPixelSettings):
+class CifarSettings(DividedSettings, PixelSettings):
     """Which of the labels of CIFAR-100 is the class, and how images are divided among clients."""
 
     grey: bool = Field(False, description="grey images of shape (size, size) instead of (3, size, size)")
@@ -78,7 +73,7 @@ class Cifar(ImageBuilder):
     needs = "cifar-10-batches-bin/*.bin or cifar-100-binary/*.bin; needs --partition"
     licence = "CIFAR: none stated; cite Krizhevsky 2009"
 
-    Settings: ClassVar[type[Settings]] = CifarSettings
+    Settings = CifarSettings
     settings: CifarSettings
 
     def shape(self, root: Path) -> tuple[int, ...]:
@@ -93,73 +88,39 @@ class Cifar(ImageBuilder):
         wanted = self.settings.labels
         if wanted not in version.labels:
             raise InputError(f"--labels {wanted}: CIFAR-10 has fine labels only")
-        paths = [folder / name for name in (*version.train, version.test)]
-        records = [_records(path, len(version.labels)) for path in paths]
-        self.tally().add_rows(folder, sum(map(len, records)), 1)
-        columns = {
-            name: np.concatenate([part[:, place] for part in records]).astype(np.int64)
-            for place, name in enumerate(version.labels)
-        }
-        for place, name in enumerate(version.labels):
-            _refuse_large(paths, records, place, version.sizes[place], name)
-        split = np.repeat([0, 1], [sum(map(len, records[:-1])), len(records[-1])]).astype(np.int8)
-        label = columns[wanted]
-        client, clients = divided(self.settings, label, split, columns)
-        place = version.labels.index(wanted)
-        return Rows(
-            client=client,
-            clients=clients,
-            label=label,
-            classes=_names(folder / version.names[place], version.sizes[place]),
-            when="step",
-            at=np.zeros(len(label), np.int64),
-            value=np.arange(len(label)),
-            pixels=Records(paths, records, len(version.labels)),
+        records = [_records(folder / name, len(version.labels)) for name in version.files]
+        rows = [len(part) for part in records]
+        self.tally().add_rows(folder, sum(rows), 1)
+        columns = {}
+        for place, (what, (_, size)) in enumerate(version.labels.items()):
+            for name, part in zip(version.files, records, strict=True):
+                cells = Cells(label=part[:, place], name=what, size=size)
+                refuse(CIFAR_LABELS, cells, folder / name, len(part))
+            columns[what] = np.concatenate([part[:, place] for part in records]).astype(np.int64)
+        split = np.repeat(np.arange(2, dtype=np.int8), [sum(rows[:-1]), rows[-1]])
+        images = [part[:, len(version.labels) :].reshape(-1, 3, SIDE, SIDE) for part in records]
+        file, size = version.labels[wanted]
+        return samples_of(
+            ArrayFiles(folder, version.files, images),
+            client=divided(self.settings, columns[wanted], split, columns),
+            label=(columns[wanted], _names(folder / file, size)),
             split=split,
         )
-
-
-class Records(Pixels):
-    """The images of some files of records, which are mapped: image i is the i-th record of all files."""
-
-    def __init__(self, paths: list[Path], records: list[np.ndarray], num_labels: int) -> None:
-        self._paths = paths
-        self._records = records
-        self._num_labels = num_labels
-        self._starts = np.cumsum([0, *map(len, records)])
-
-    def stream(self, images: Ints) -> Iterator[Encoded]:
-        for image in images.tolist():
-            file, row = self._place(image)
-            yield self._records[file][row, self._num_labels :].reshape(3, SIDE, SIDE)
-
-    def name(self, image: int) -> str:
-        file, row = self._place(image)
-        return f"{self._paths[file]}, row {row + 1}"
-
-    def identity(self) -> Iterator[bytes]:
-        for path, records in zip(self._paths, self._records, strict=True):
-            yield f"{path.name}\0{len(records)}\0".encode()
-
-    def _place(self, image: int) -> tuple[int, int]:
-        file = int(np.searchsorted(self._starts, image, side="right")) - 1
-        return file, image - int(self._starts[file])
 
 
 def _version(root: Path) -> tuple[Path, Version]:
     """The folder with the files, and the version that they are of; InputError if it has none."""
     for version in VERSIONS:
         for folder in (root, root / version.folder):
-            if (folder / version.train[0]).is_file():
+            if (folder / version.files[0]).is_file():
                 return folder, version
-    for folder in (root, *(entry for entry in sorted(root.iterdir()) if entry.is_dir())):
-        for version in VERSIONS:
-            if all((folder / name).is_file() for name in version.python):
-                raise InputError(
-                    f"--root {folder}: is the python version of CIFAR, a pickle, which is never read, as "
-                    f"that could run code; take the binary version"
-                )
-    files = " or ".join(f"{version.folder}/{version.train[0]}" for version in VERSIONS)
+    for folder in (root, *filter(Path.is_dir, sorted(root.iterdir()))):
+        if any(all((folder / name).is_file() for name in version.python) for version in VERSIONS):
+            raise InputError(
+                f"--root {folder}: is the python version of CIFAR, a pickle, which is never read, as "
+                f"that could run code; take the binary version"
+            )
+    files = " or ".join(f"{version.folder}/{version.files[0]}" for version in VERSIONS)
     raise InputError(f"--root {root}: has no {files}")
 
 
@@ -173,18 +134,6 @@ def _records(path: Path, num_labels: int) -> np.ndarray:
             path, f"has {size} bytes, which is no multiple of the {length} of a record: truncated or damaged"
         )
     return np.memmap(path, np.uint8, "r", shape=(size // length, length))
-
-
-def _refuse_large(paths: list[Path], records: list[np.ndarray], place: int, size: int, name: str) -> None:
-    for path, part in zip(paths, records, strict=True):
-        large = np.flatnonzero(part[:, place] >= size)
-        if len(large):
-            row = int(large[0])
-            raise DataFileError(
-                path,
-                f"{name} label {part[row, place]}: must be below {size}; is it of another version?",
-                row + 1,
-            )
 
 
 def _names(path: Path, size: int) -> tuple[str, ...]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 from pydantic import Field
@@ -14,13 +14,15 @@ from pydantic import Field
 from emulator.arrays import Ints
 from emulator.errors import DataFileError, InputError
 from emulator.numbers import Count
-from emulator.plugins import Settings
 from emulator.seeding import RandomStreams
 from emulator.storage.reading.tally import Tally
 from traces.arrivals import SPLITS
 from traces.building.images import ImageBuilder, WholeImageSettings
-from traces.building.pixels import ImageFiles, leads_out
-from traces.building.rows import Rows, codes
+from traces.building.kinds.objects import ranks, refuse_owned
+from traces.building.pixels import ImageFiles, place
+from traces.building.rows import Rows, codes, interval_of
+from traces.building.rules import FILES, LABEL_IDS, Cells, refuse
+from traces.building.samples import Coded, samples_of
 from traces.building.text_columns import TextColumns, header
 
 MAPPING = "client_data_mapping"
@@ -28,22 +30,18 @@ PATHS = ("sample_path", "data_path")
 """The names of the column of files; that of detection tasks differs."""
 
 
-@dataclass(frozen=True)
-class Mapped:
-    """Where the `number` files of the mapping of one split are: below `folder`, and not below `other`."""
-
-    split: str
-    number: int
-    folder: str
-    other: str
-
-
 class MappedFiles(ImageFiles):
-    """The files `names` below `root`: those of the first mapping, then those of the others."""
+    """The files `names` of the mappings of some splits: those of the first one, then those of the others."""
 
-    def __init__(self, root: Path, names: Sequence[str], mappings: tuple[Mapped, ...]) -> None:
-        super().__init__(root, names, self._listed_in)
-        self.mappings = mappings
+    def __init__(
+        self, root: Path, splits: Sequence[str], names: Sequence[Sequence[str]], most_missing: int
+    ) -> None:
+        """Look where the files of each mapping are; see `_folder`."""
+        self._splits = splits
+        self._folders = [_folder(root, *own, most_missing) for own in zip(splits, names, strict=True)]
+        self._starts = np.cumsum([0, *map(len, names)])
+        files = [folder + name for folder, own in zip(self._folders, names, strict=True) for name in own]
+        super().__init__(root, files, self._listed_in)
 
     def check(self, images: Ints) -> None:
         """Raise DataFileError for an image that is not below the folder of its mapping, but below the other.
@@ -54,28 +52,29 @@ class MappedFiles(ImageFiles):
             path = f"{self.root}/{self.names[image]}"
             if _exists(path):
                 continue
-            mapping, row = self._mapping_of(image)
-            other = f"{self.root}/{mapping.other}{self.names[image].removeprefix(mapping.folder)}"
+            mapping, row = place(self._starts, image)
+            split, folder = self._splits[mapping], self._folders[mapping]
+            name = self.names[image].removeprefix(folder)
+            other = f"{self.root}/{name}" if folder else f"{self.root}/{split}/{name}"
             if _exists(other):
                 raise DataFileError(
-                    self.root / MAPPING / f"{mapping.split}.csv",
+                    self.root / MAPPING / f"{split}.csv",
                     f"{other} exists and {path} does not, unlike those before it; put all files of the "
-                    f"mapping below {self.root / mapping.split}, or all below {self.root}",
+                    f"mapping below {self.root / split}, or all below {self.root}",
                     row,
                 )
 
     def _listed_in(self, image: int) -> str:
-        mapping, row = self._mapping_of(image)
-        return f"{MAPPING}/{mapping.split}.csv, row {row}"
+        mapping, row = place(self._starts, image)
+        return f"{MAPPING}/{self._splits[mapping]}.csv, row {row}"
 
-    def _mapping_of(self, image: int) -> tuple[Mapped, int]:
-        """The mapping that has an image, and its row there."""
-        first = 0
-        for mapping in self.mappings:
-            if image < first + mapping.number:
-                break
-            first += mapping.number
-        return mapping, image - first + 1
+
+MinLabels = Annotated[Count, Field(description="leave out clients with samples of fewer classes")]
+Buckets = Annotated[
+    Count,
+    Field(description="cut each client's labels at random into that many buckets, which arrive one a step"),
+]
+OwnedBuckets = Annotated[Count, Field(description="buckets that clients have from the start")]
 
 
 class MappingSettings(WholeImageSettings):
@@ -84,11 +83,9 @@ class MappingSettings(WholeImageSettings):
     classes: Count | None = Field(
         None, description="take that many of the commonest classes; without it, all"
     )
-    min_labels: Count = Field(1, description="leave out clients with samples of fewer classes")
-    buckets: Count = Field(
-        1, description="cut each client's labels at random into that many buckets, which arrive one a step"
-    )
-    owned_steps: Count = Field(1, description="buckets that clients have from the start")
+    min_labels: MinLabels = 1
+    buckets: Buckets = 1
+    owned_steps: OwnedBuckets = 1
     test_mapping: bool = Field(
         False,
         description="take test samples from client_data_mapping/test.csv, with the clients of train.csv; "
@@ -111,65 +108,23 @@ class FedScale(ImageBuilder):
     )
     licence = "that of the data set (FedScale: Apache-2.0, for research)"
 
-    Settings: ClassVar[type[Settings]] = MappingSettings
+    Settings = MappingSettings
     settings: MappingSettings
 
     def list_samples(self, root: Path) -> Rows:
-        settings = self.settings
-        if settings.owned_steps > settings.buckets:
-            raise InputError(
-                f"--owned-steps {settings.owned_steps}: must be at most --buckets {settings.buckets}"
-            )
-        splits = SPLITS if settings.test_mapping else SPLITS[:1]
+        refuse_owned(self.settings.owned_steps, "buckets", self.settings.buckets)
+        splits = SPLITS if self.settings.test_mapping else SPLITS[:1]
         tally = self.tally()
-        listing = _joined([self._mapping(root, split, tally) for split in splits], settings.test_mapping)
-        listing = self._commonest(listing)
-        listing = self._diverse(listing)
-        return replace(listing, at=self._steps(listing))
-
-    def _mapping(self, root: Path, split: str, tally: Tally) -> Rows:
-        """The rows of the mapping of one split, in its order."""
-        path = root / MAPPING / f"{split}.csv"
-        column = next((name for name in PATHS if name in header(path)), PATHS[0])
-        table = TextColumns(path, ("client_id", column), tally, optional=("label_name", "label_id"))
-        names = table.texts(column)
-        for row, name in enumerate(names, start=1):
-            if leads_out(name):
-                raise DataFileError(path, f"{column} {name!r}: leads out of {root / split}", row)
-        client, clients = codes(table.texts("client_id"))
-        label, classes = _labels(table)
-        mapped = self._mapped(root, split, names)
-        return Rows(
-            client=client,
-            clients=clients,
-            label=label,
-            classes=classes,
-            when="step",
-            at=np.zeros(len(label), np.int64),
-            value=np.arange(len(label)),
-            pixels=MappedFiles(root, [mapped.folder + name for name in names], (mapped,)),
+        clients, labels, names = zip(*(_mapping(root, split, tally) for split in splits), strict=True)
+        split = np.repeat(np.arange(len(splits), dtype=np.int8), [len(files) for files in names])
+        listing = samples_of(
+            MappedFiles(root, splits, names, self.skip_bad),
+            client=_joined("client", clients),
+            label=_joined("class", labels),
+            split=split if self.settings.test_mapping else None,
         )
-
-    def _mapped(self, root: Path, split: str, names: list[str]) -> Mapped:
-        """Where the files of a mapping are, as its first one says that exists.
-
-        Raises DataFileError if none exists, unless as many may be left out.
-        """
-        below, here = f"{split}/", ""
-        for name in names:
-            if _exists(f"{root}/{split}/{name}"):
-                break
-            if _exists(f"{root}/{name}"):
-                below, here = here, below
-                break
-        else:
-            if len(names) > self.skip_bad:
-                raise DataFileError(
-                    root / MAPPING / f"{split}.csv",
-                    f"neither {root / split / names[0]} nor {root / names[0]} exists",
-                    1,
-                )
-        return Mapped(split, len(names), below, here)
+        listing = self._diverse(self._commonest(listing))
+        return replace(listing, at=self._steps(listing))
 
     def _commonest(self, listing: Rows) -> Rows:
         """The samples of the commonest classes, by number and then by name."""
@@ -178,12 +133,9 @@ class FedScale(ImageBuilder):
             return listing
         counts = np.bincount(listing.label, minlength=len(listing.classes))
         taken = np.sort(np.argsort(-counts, kind="stable")[:wanted])
-        number = np.full(len(counts), -1)
-        number[taken] = np.arange(wanted)
-        left = listing.take(np.flatnonzero(number[listing.label] >= 0))
-        left = replace(
-            left, label=number[left.label], classes=tuple(listing.classes[k] for k in taken.tolist())
-        )
+        left = listing.take(np.flatnonzero(np.isin(listing.label, taken)))
+        classes = tuple(listing.classes[k] for k in taken.tolist())
+        left = replace(left, label=np.searchsorted(taken, left.label), classes=classes)
         return left.noting(f"{len(left):,} of {len(listing):,} samples are of the {wanted} commonest classes")
 
     def _diverse(self, listing: Rows) -> Rows:
@@ -191,9 +143,8 @@ class FedScale(ImageBuilder):
         least = self.settings.min_labels
         if least == 1:
             return listing
-        cell = np.unique(listing.client * len(listing.classes) + listing.label)
-        classes = np.bincount(cell // len(listing.classes), minlength=len(listing.clients))
-        left = listing.take(np.flatnonzero(classes[listing.client] >= least))
+        _, classes = ranks(listing.client, listing.label)
+        left = listing.take(np.flatnonzero(classes >= least))
         note = f"{len(left.clients):,} of {len(listing.clients):,} clients have samples of {least} classes"
         return left.noting(note)
 
@@ -202,30 +153,22 @@ class FedScale(ImageBuilder):
 
         A client's labels are put in a random order, which is cut into buckets as evenly as possible.
         """
-        buckets = self.settings.buckets
         cell, of_row = np.unique(
             listing.client * len(listing.classes) + listing.label, return_inverse=True
         )  # a cell is a client's samples of a label
-        client = cell // len(listing.classes)
         drawn = RandomStreams(self.settings.seed).generator("buckets").random(len(cell))
-        order = np.lexsort((drawn, client))
-        sizes = np.bincount(client)
-        rank = np.empty(len(cell), np.int64)
-        rank[order] = np.arange(len(cell)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-        bucket = rank * buckets // sizes[client]
-        steps: Ints = (bucket - (self.settings.owned_steps - 1))[of_row]
-        return steps
+        rank, size = ranks(cell // len(listing.classes), drawn, cell)
+        bucket = interval_of(rank, size, self.settings.buckets)
+        return (bucket - (self.settings.owned_steps - 1))[of_row]
 
 
 class OpenImagesSettings(MappingSettings):
     """The same, with Fielding's preparation as default."""
 
     classes: Count | None = Field(100, description="take that many of the commonest classes")
-    min_labels: Count = Field(10, description="leave out clients with samples of fewer classes")
-    buckets: Count = Field(
-        10, description="cut each client's labels at random into that many buckets, which arrive one a step"
-    )
-    owned_steps: Count = Field(2, description="buckets that clients have from the start")
+    min_labels: MinLabels = 10
+    buckets: Buckets = 10
+    owned_steps: OwnedBuckets = 2
 
 
 class OpenImages(FedScale):
@@ -239,59 +182,60 @@ class OpenImages(FedScale):
     licence = "Open Images: annotations CC BY 4.0, images CC BY 2.0 as their pages state"
     play: ClassVar[Mapping[str, object]] = {"rounds_per_step": 50, "retain_rounds": 100}
 
-    Settings: ClassVar[type[Settings]] = OpenImagesSettings
+    Settings = OpenImagesSettings
     settings: OpenImagesSettings
 
 
-def _labels(table: TextColumns) -> tuple[Ints, tuple[str, ...]]:
+def _mapping(root: Path, split: str, tally: Tally) -> tuple[Coded, Coded, list[str]]:
+    """The clients, classes and files of the mapping of one split, in its order."""
+    path = root / MAPPING / f"{split}.csv"
+    column = next((name for name in PATHS if name in header(path)), PATHS[0])
+    table = TextColumns(path, ("client_id", column), tally, optional=("label_name", "label_id"))
+    names = table.texts(column)
+    refuse(FILES, Cells(file=names, column=column, folder=root / split), path, table.num_rows)
+    return codes(table.texts("client_id")), _labels(table), names
+
+
+def _folder(root: Path, split: str, names: Sequence[str], most_missing: int) -> str:
+    """The folder that the files of a mapping are below, as its first one says that exists: "SPLIT/" or "".
+
+    Raises DataFileError if none exists, unless as many may be missing.
+    """
+    for name in names:
+        for folder in (f"{split}/", ""):
+            if _exists(f"{root}/{folder}{name}"):
+                return folder
+    if len(names) > most_missing:
+        problem = f"neither {root / split / names[0]} nor {root / names[0]} exists"
+        raise DataFileError(root / MAPPING / f"{split}.csv", problem, 1)
+    return f"{split}/"
+
+
+def _labels(table: TextColumns) -> Coded:
     """The class of each row: its name, or its number where the file has no names."""
     if "label_id" not in table and "label_name" not in table:
         raise DataFileError(table.path, "has neither a column 'label_name' nor 'label_id'")
     if "label_name" in table and any(table.texts("label_name", may_be_empty=True)):
         return codes(table.texts("label_name"))
     numbers = table.integers("label_id")
-    if (numbers < 0).any():
-        row = int((numbers < 0).argmax())
-        raise DataFileError(
-            table.path,
-            f"label_id = {numbers[row]}: no class; samples without classes cannot be played",
-            row + 1,
-        )
+    refuse(LABEL_IDS, Cells(label=numbers), table.path, table.num_rows)
     distinct, label = np.unique(numbers, return_inverse=True)
     return label, tuple(map(str, distinct.tolist()))
 
 
-def _joined(listings: list[Rows], has_split: bool) -> Rows:
-    """The listings of train and test as one, with the split if there are two."""
-    if not has_split:
-        return listings[0]
-    train, test = listings
-    for what, known, others in (
-        ("client", train.clients, test.clients),
-        ("class", train.classes, test.classes),
-    ):
-        unknown = sorted(set(others) - set(known))
+def _joined(what: str, columns: Sequence[Coded]) -> Coded:
+    """The clients or classes of train and, if it is there, of test as one; InputError if train lacks one."""
+    joined, known = columns[0]
+    number = {name: place for place, name in enumerate(known)}
+    for codes_of_test, names in columns[1:]:
+        unknown = sorted(set(names) - set(known))
         if unknown:
             raise InputError(
                 f"{MAPPING}/test.csv: {what} {unknown[0]!r} has test samples and none in train.csv "
-                f"({len(unknown)} of {len(others)} are so); leave out --test-mapping"
+                f"({len(unknown)} of {len(names)} are so); leave out --test-mapping"
             )
-    client = {name: number for number, name in enumerate(train.clients)}
-    label = {name: number for number, name in enumerate(train.classes)}
-    files = [part.pixels for part in listings if isinstance(part.pixels, MappedFiles)]
-    return replace(
-        train,
-        client=np.concatenate([train.client, np.array([client[name] for name in test.clients])[test.client]]),
-        label=np.concatenate([train.label, np.array([label[name] for name in test.classes])[test.label]]),
-        at=np.concatenate([train.at, test.at]),
-        value=np.arange(len(train) + len(test)),
-        split=np.repeat(np.arange(2, dtype=np.int8), [len(train), len(test)]),
-        pixels=MappedFiles(
-            files[0].root,
-            [name for part in files for name in part.names],
-            tuple(mapping for part in files for mapping in part.mappings),
-        ),
-    )
+        joined = np.concatenate([joined, np.array([number[name] for name in names])[codes_of_test]])
+    return joined, known
 
 
 def _exists(path: str) -> bool:

@@ -8,21 +8,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import date
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
 
-from emulator.arrays import Ints
 from emulator.errors import DataFileError, InputError
-from emulator.plugins import Settings
-from emulator.storage.bounded import json_document, read_text
 from emulator.storage.reading.tally import Tally
 from traces.building.images import EncodedImageSettings, ImageBuilder
+from traces.building.kinds.documents import field, read_document
 from traces.building.pixels import ImageFiles
 from traces.building.rows import Rows, codes
+from traces.building.rules import CATEGORIES, Cells, refuse
+from traces.building.samples import samples_of
 from traces.building.text_columns import TextColumns
-from traces.building.times import TimeError, parse_times
+from traces.building.times import parse_times, times_of
 from traces.calendar import microseconds
 
 # fmt: off
@@ -88,7 +88,7 @@ class Fmow(ImageBuilder):
     licence = "fMoW: Functional Map of the World Challenge Public License"
     play: ClassVar[Mapping[str, object]] = {"step_width": 1, "rounds_per_step": 2, "retain_rounds": 100}
 
-    Settings: ClassVar[type[Settings]] = FmowSettings
+    Settings = FmowSettings
     settings: FmowSettings
 
     def list_samples(self, root: Path) -> Rows:
@@ -103,11 +103,10 @@ class Fmow(ImageBuilder):
         )
 
     def _since(self, listing: Rows) -> Rows:
-        kept = np.flatnonzero(listing.at >= microseconds(self.settings.since))
-        note = (
-            f"{len(listing) - len(kept):,} of {len(listing):,} images are from before {self.settings.since}"
-        )
-        return listing.take(kept).noting(note)
+        since = self.settings.since
+        early = listing.at < microseconds(since)
+        note = f"{early.sum():,} of {len(early):,} images are from before {since}"
+        return listing.take(np.flatnonzero(~early)).noting(note)
 
     # -- WILDS ----------------------------------------------------------------------------------------------
 
@@ -126,43 +125,28 @@ class Fmow(ImageBuilder):
                 + ("region or country" if "country_code" in table else "utm")
                 + (" (UTM zones are published with raw fMoW-rgb)" if column == "utm" else "")
             )
-        used = np.flatnonzero([split != "seq" for split in table.texts("split")])
-        names = _taken(table.texts(column), used)
+        used = np.array([split != "seq" for split in table.texts("split")])
+        owners = table.texts(column)
         if kind == "region":
             regions = _regions(folder / REGIONS, self.tally())
-            names = [regions.get(name, NO_REGION) for name in names]
-        client, clients = codes(names)
-        try:
-            at = parse_times(table.texts("timestamp"))
-        except TimeError as error:
-            raise DataFileError(path, f"timestamp: {error}", row=error.number + 1) from error
-        labels = _taken(table.texts("category"), used)
-        return Rows(
-            client=client,
-            clients=clients,
-            label=_classes(
-                labels,
-                lambda row: DataFileError(
-                    path,
-                    f"category {labels[row]!r}: is none of the {len(CLASSES)} of fMoW",
-                    row=int(used[row]) + 1,
-                ),
-            ),
-            classes=CLASSES,
-            when="time",
-            at=at[used],
-            value=used,
-            pixels=ImageFiles(
-                folder,
-                [f"images/rgb_img_{row}.png" for row in range(table.num_rows)],
-                lambda image: f"{METADATA}, row {image + 1}",
-            ),
-            notes=(f"{table.num_rows - len(used):,} rows of the split seq are left out",),
-        )
+            owners = [regions.get(country, NO_REGION) for country in owners]
+        at = times_of(table, "timestamp")
+        number = {name: place for place, name in enumerate(CLASSES)}
+        category = table.texts("category")
+        label = np.array([number.get(name, -1) for name in category])
+        cells = Cells(label=np.where(used, label, 0), category=category, number=len(CLASSES))
+        refuse(CATEGORIES, cells, path, table.num_rows)
+        names = [f"images/rgb_img_{row}.png" for row in range(table.num_rows)]
+        pixels = ImageFiles(folder, names, lambda image: f"{METADATA}, row {image + 1}")
+        listing = samples_of(pixels, codes(owners), (label, CLASSES), at=at)
+        note = f"{(~used).sum():,} rows of the split seq are left out"
+        return listing.take(np.flatnonzero(used)).noting(note)
 
     # -- raw ------------------------------------------------------------------------------------------------
 
     def _raw(self, root: Path) -> Rows:
+        if self.settings.client == "region":
+            raise InputError("--client region: is for WILDS, whose country_code_mapping.csv has the regions")
         names = sorted(
             str(path.relative_to(root))
             for split in RAW_SPLITS
@@ -172,91 +156,39 @@ class Fmow(ImageBuilder):
         if not names:
             raise InputError(f"--root {root}: has no {{train,val}}/CLASS/CLASS_N/CLASS_N_M_rgb.jpg")
         self.tally().add_rows(root, len(names), 1)
-        facts = [self._facts(root, name) for name in names]
-        labels = [label for _, label, _, _ in facts]
-        client, clients = codes([client for client, _, _, _ in facts])
-        try:
-            at = parse_times([time for _, _, time, _ in facts])
-        except TimeError as error:
-            raise DataFileError(_json(root / names[error.number]), f"timestamp: {error}") from error
-        return Rows(
-            client=client,
-            clients=clients,
-            label=_classes(
-                labels,
-                lambda row: DataFileError(
-                    _json(root / names[row]),
-                    f"bounding_boxes.0.category {labels[row]!r}: is none of the {len(CLASSES)} of fMoW",
-                ),
-            ),
-            classes=CLASSES,
-            when="time",
-            at=at,
-            value=np.arange(len(names)),
-            pixels=ImageFiles(root, names),
-            box=np.array([box for _, _, _, box in facts]) if self.settings.crop == "box" else None,
+        clients, labels, times, boxes = zip(*(self._facts(root, name) for name in names), strict=True)
+        at = parse_times(times, lambda k, why: DataFileError(_json(root, names[k]), f"timestamp: {why}"))
+        box = np.array(boxes) if self.settings.crop == "box" else None
+        return samples_of(
+            ImageFiles(root, names), codes(clients), (np.array(labels), CLASSES), at=at, box=box
         )
 
-    def _facts(self, root: Path, name: str) -> tuple[str, str, str, tuple[float, ...]]:
+    def _facts(self, root: Path, name: str) -> tuple[str, int, str, tuple[float, ...]]:
         """Client, class, time and box of an image, from its `.json`; DataFileError if that breaks a rule."""
-        path = _json(root / name)
-        try:
-            document = json_document(read_text(path, MOST_JSON_BYTES))
-        except (OSError, ValueError) as error:
-            problem = (
-                f"cannot be read as JSON ({error})" if path.exists() else "no such file, beside its image"
-            )
-            raise DataFileError(path, problem) from error
-        if self.settings.client == "region":
-            raise InputError("--client region: is for WILDS, whose country_code_mapping.csv has the regions")
-        key = "country_code" if self.settings.client == "country" else "utm"
-        boxes = _field(path, document, "bounding_boxes", list)
-        first = boxes[0]
-        label = _field(path, first, "category", str, "bounding_boxes.0.")
-        if label != Path(name).parts[1]:
-            raise DataFileError(
-                path,
-                f"bounding_boxes.0.category {label!r}: the image is in the folder {Path(name).parts[1]!r}",
-            )
+        path, folder = _json(root, name), Path(name).parts[1]
+        if not path.exists():
+            raise DataFileError(path, "no such file, beside its image")
+        document = read_document(path, MOST_JSON_BYTES)
+        first, within = field(path, document, "bounding_boxes", list)[0], "bounding_boxes.0."
+        label = field(path, first, "category", str, within)
+        if label != folder:
+            raise DataFileError(path, f"{within}category {label!r}: the image is in the folder {folder!r}")
+        if label not in CLASSES:
+            raise DataFileError(path, f"{within}category {label!r}: is none of the {len(CLASSES)} of fMoW")
         corners: tuple[float, ...] = ()
         if self.settings.crop == "box":
-            box = _field(path, first, "box", list, "bounding_boxes.0.")
+            box = field(path, first, "box", list, within)
             if len(box) != 4 or not all(isinstance(number, int | float) for number in box):
-                raise DataFileError(path, f"bounding_boxes.0.box = {box}: must be x, y, width, height")
+                raise DataFileError(path, f"{within}box = {box}: must be x, y, width, height")
             x, y, width, height = box
             corners = (x, y, x + width, y + height)
-        return (
-            _field(path, document, key, str),
-            label,
-            _field(path, document, "timestamp", str),
-            corners,
-        )
+        key = "country_code" if self.settings.client == "country" else "utm"
+        client, time = field(path, document, key, str), field(path, document, "timestamp", str)
+        return client, CLASSES.index(label), time, corners
 
 
-def _taken(texts: list[str], rows: Ints) -> list[str]:
-    return [texts[row] for row in rows.tolist()]
-
-
-def _json(image: Path) -> Path:
-    return image.with_suffix(".json")
-
-
-def _field(path: Path, document: Any, key: str, kind: type, within: str = "") -> Any:
-    """The value of `key`, of type `kind` and not empty; DataFileError if the document does not have it."""
-    value = document.get(key) if isinstance(document, dict) else None
-    if not isinstance(value, kind) or not value:
-        what = "a text" if kind is str else "a list"
-        raise DataFileError(path, f"{within}{key}: must be {what}, and not empty")
-    return value
-
-
-def _classes(labels: list[str], unknown: Any) -> np.ndarray:
-    """(n,) the number of each label in CLASSES; raises `unknown(row)` for the first that is not there."""
-    number = {name: place for place, name in enumerate(CLASSES)}
-    label = np.array([number.get(name, -1) for name in labels], dtype=np.int16)
-    if (label < 0).any():
-        raise unknown(int((label < 0).argmax()))
-    return label
+def _json(root: Path, name: str) -> Path:
+    return (root / name).with_suffix(".json")
 
 
 def _regions(path: Path, tally: Tally) -> dict[str, str]:

@@ -2,29 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import ClassVar
 
 import numpy as np
 from pydantic import Field
 
 from emulator.arrays import Ints
 from emulator.errors import DataFileError, InputError
-from emulator.plugins import Settings
 from emulator.storage.reading.folders import files_below
 from emulator.storage.reading.tally import Tally
-from traces.building.dividing import DividedImageSettings, divided
-from traces.building.images import ImageBuilder
+from traces.building.dividing import DividedSettings, divided
+from traces.building.images import ImageBuilder, WholeImageSettings
 from traces.building.path_patterns import PatternText, match_files
 from traces.building.pixels import ImageFiles
 from traces.building.rows import Rows, codes
+from traces.building.rules import PATHS_OF_IMAGES, PATHS_ONCE, Cells, refuse
+from traces.building.samples import samples_of
 from traces.building.text_columns import TextColumns
-from traces.building.times import TimeError, parse_pattern, parse_times, refuse_pattern
+from traces.building.times import parse_pattern, refuse_pattern, times_of
 
 SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".ppm", ".pgm")
 
+IN_A_FOLDER = range(2, 4096)
+"""The parts that the path of an image in a folder may have; no path has more."""
 
-class FolderSettings(DividedImageSettings):
+
+class FolderSettings(DividedSettings, WholeImageSettings):
     """Whose images are, where their times come from, and how images without clients are divided."""
 
     client_from: PatternText | None = Field(
@@ -52,7 +56,7 @@ class ImageFolder(ImageBuilder):
 
     needs = "CLIENT/CLASS/IMAGE, or CLASS/IMAGE with --partition, or .../CLASS/IMAGE with --client-from"
 
-    Settings: ClassVar[type[Settings]] = FolderSettings
+    Settings = FolderSettings
     settings: FolderSettings
 
     def list_samples(self, root: Path) -> Rows:
@@ -60,9 +64,11 @@ class ImageFolder(ImageBuilder):
         if settings.times is not None and settings.time_pattern is not None:
             raise InputError("--times and --time-pattern: give one of them")
         if settings.time_pattern is not None:
-            _refuse_pattern(settings.time_pattern)
-        divides = settings.partition is not None or settings.clients is not None
-        if settings.client_from is not None and divides:
+            try:
+                refuse_pattern(settings.time_pattern)
+            except ValueError as error:
+                raise InputError(f"--time-pattern {settings.time_pattern}: {error}") from error
+        if settings.client_from is not None and (settings.partition, settings.clients) != (None, None):
             raise InputError("--client-from and --partition exclude each other: an image has one client")
         files = sorted(
             str(path.relative_to(root))
@@ -75,60 +81,34 @@ class ImageFolder(ImageBuilder):
             raise InputError(f"--root {root}: has no image ({', '.join(SUFFIXES)})")
         ignored = len(files) - len(names)
         notes = [f"{ignored} file(s) are ignored, as their suffix is not that of an image"] * (ignored > 0)
-        owners: tuple[str, ...] | None = None
+        owners: Sequence[str] = [Path(name).parts[0] for name in names]
         if settings.client_from is not None:
             matched = match_files(settings.client_from, root, names, "image")
-            names = [names[number] for number in matched.numbers]
-            owners = matched.clients
+            names, owners = [names[number] for number in matched.numbers], matched.clients
             notes += [] if matched.note is None else [matched.note]
         _refuse_layout(root, names, settings)
         label, classes = codes([Path(name).parts[-2] for name in names])
-        if owners is None and settings.partition is None:
-            owners = tuple(Path(name).parts[0] for name in names)
-        client, clients = divided(settings, label, None) if owners is None else codes(owners)
-        at = self._times(root, names)
-        return Rows(
-            client=client,
-            clients=clients,
-            label=label,
-            classes=classes,
-            when="step" if at is None else "time",
-            at=np.zeros(len(names), np.int64) if at is None else at,
-            value=np.arange(len(names)),
-            pixels=ImageFiles(root, names),
-            notes=tuple(notes),
-        )
-
-    def _times(self, root: Path, names: list[str]) -> Ints | None:
-        """(n,) microseconds since 1970, or None if images have no times."""
-        if self.settings.time_pattern is not None:
-            return _from_names(root, names, self.settings.time_pattern)
-        if self.settings.times is not None:
-            return _from_table(root, names, self.settings.times, self.tally())
-        return None
-
-
-def _refuse_pattern(pattern: str) -> None:
-    try:
-        refuse_pattern(pattern)
-    except ValueError as error:
-        raise InputError(f"--time-pattern {pattern}: {error}") from error
+        client = codes(owners) if settings.partition is None else divided(settings, label)
+        at = None
+        if settings.time_pattern is not None:
+            at = _from_names(root, names, settings.time_pattern)
+        elif settings.times is not None:
+            at = _from_table(root, names, settings.times, self.tally())
+        return samples_of(ImageFiles(root, names), client, (label, classes), at=at, notes=tuple(notes))
 
 
 def _refuse_layout(root: Path, names: list[str], settings: FolderSettings) -> None:
     """Raise DataFileError for an image that is not in the folders that the settings want."""
     if settings.client_from is not None:
-        alone = next((name for name in names if len(Path(name).parts) < 2), None)
-        if alone is not None:
-            raise DataFileError(root / alone, "is in no folder below the root, whose name would be its class")
-        return
-    depth = 2 if settings.partition is None else 1
+        depths, problem = IN_A_FOLDER, "is in no folder below the root, whose name would be its class"
+    elif settings.partition is not None:
+        depths, problem = range(2, 3), "is not in a folder CLASS/IMAGE, as --partition makes the clients"
+    else:
+        depths, problem = range(3, 4), "is not in a folder CLIENT/CLASS/IMAGE; folders CLASS/IMAGE need "
+        problem += "--partition, others --client-from"
     for name in names:
-        if len(Path(name).parts) != depth + 1:
-            layout = "CLIENT/CLASS/IMAGE" if depth == 2 else "CLASS/IMAGE, as --partition makes the clients"
-            hint = "; folders CLASS/IMAGE need --partition" if depth == 2 else ""
-            hint += ", others --client-from" if depth == 2 else ""
-            raise DataFileError(root / name, f"is not in a folder {layout}{hint}")
+        if len(Path(name).parts) not in depths:
+            raise DataFileError(root / name, problem)
 
 
 def _from_names(root: Path, names: list[str], pattern: str) -> Ints:
@@ -137,30 +117,27 @@ def _from_names(root: Path, names: list[str], pattern: str) -> Ints:
         try:
             times[number] = parse_pattern(Path(name).stem, pattern)
         except ValueError as error:
-            raise DataFileError(
-                root / name,
-                f"its name without suffix is not written as --time-pattern {pattern} says ({error})",
-            ) from error
+            problem = f"its name without suffix is not written as --time-pattern {pattern} says ({error})"
+            raise DataFileError(root / name, problem) from error
     return times
 
 
 def _from_table(root: Path, names: list[str], path: Path, tally: Tally) -> Ints:
     table = TextColumns(path, ("path", "time"), tally)
-    try:
-        at = parse_times(table.texts("time"))
-    except TimeError as error:
-        raise DataFileError(path, f"time: {error}", row=error.number + 1) from error
+    at = times_of(table, "time")
+    paths, known = table.texts("path"), set(names)
     row: dict[str, int] = {}
-    for number, name in enumerate(table.texts("path")):
-        if name in row:
-            raise DataFileError(path, f"path {name!r} is also in row {row[name] + 1}", row=number + 1)
-        row[name] = number
+    cells = Cells(
+        path=paths,
+        first=np.array([row.setdefault(name, number) for number, name in enumerate(paths, start=1)]),
+        number=np.arange(1, table.num_rows + 1),
+        known=np.array([name in known for name in paths]),
+        root=root,
+    )
+    refuse(PATHS_ONCE, cells, path, table.num_rows)
     for name in names:
         if name not in row:
             raise DataFileError(path, f"has no row with the path {name!r}, which is in {root}")
-    known = set(names)
-    for name, number in row.items():
-        if name not in known:
-            raise DataFileError(path, f"path {name!r}: no such image below {root}", row=number + 1)
-    times: Ints = at[np.array([row[name] for name in names])]
+    refuse(PATHS_OF_IMAGES, cells, path, table.num_rows)
+    times: Ints = at[np.array([row[name] - 1 for name in names])]
     return times
