@@ -13,10 +13,8 @@ from typing import Any, cast
 import pyarrow as pa
 
 from emulator.errors import DataFileError
-from emulator.storage.parquet_columns import damage_in_one_line
 from emulator.storage.reading.arrow_messages import Kind, messages_of, stream_of
-from emulator.storage.reading.columns import as_text, refuse_columns, text_bytes
-from emulator.storage.reading.tally import Tally
+from emulator.storage.reading.columns import as_text
 
 MOST_BATCH_BYTES = 2**29
 """Most bytes of a batch of rows, and of the dictionaries of a file, when decompressed."""
@@ -27,39 +25,32 @@ MOST_COPIED = 2**31
 _FEATHER_1 = b"FEA1"
 
 
-def arrow_schema(path: Path) -> pa.Schema:
-    """The schema of a file with at least one row; DataFileError if a batch would be too large in memory."""
-    with damage_in_one_line(path):
-        content = _content(path)
-        num_rows = _checked_rows(path, content)
-        schema = pa.ipc.open_stream(pa.BufferReader(pa.py_buffer(content))).schema
-        refuse_columns(path, schema.names)
-        str(schema.types)  # fails for names within types that are no UTF-8, which messages would show
-    if num_rows == 0:
-        raise DataFileError(path, "has no rows")
-    return schema
+def arrow_schema(path: Path) -> tuple[pa.Schema, int]:
+    """The schema of a file, and its number of rows; DataFileError if a batch would be too large in memory."""
+    content = _content(path)
+    num_rows = _checked_rows(path, content)
+    schema = pa.ipc.open_stream(pa.py_buffer(content)).schema
+    str(schema.types)  # fails for names within types that are no UTF-8, which messages would show
+    return schema, num_rows
 
 
 def arrow_batches(
-    path: Path, types: Mapping[str, pa.DataType], most_rows: int, tally: Tally
+    path: Path, types: Mapping[str, pa.DataType], most_rows: int
 ) -> Iterator[tuple[int, Mapping[str, pa.Array[Any]]]]:
     """The rows of these columns, each batch with the number of its first row."""
-    with damage_in_one_line(path):
-        content = _content(path)
-        _checked_rows(path, content)  # once more: the file may have changed
-        source = pa.py_buffer(content)
-        schema = pa.ipc.open_stream(pa.BufferReader(source)).schema
-        columns = [schema.get_field_index(name) for name in types]
-        options = pa.ipc.IpcReadOptions(included_fields=columns)
-        first = 0
-        for batch in pa.ipc.open_stream(pa.BufferReader(source), options=options):
-            batch.validate(full=True)
-            for start in range(0, len(batch), most_rows):
-                piece = batch.slice(start, most_rows)
-                read = {name: as_text(_plain(piece.column(name)), kind) for name, kind in types.items()}
-                tally.add_text(path, sum(map(text_bytes, read.values())))
-                yield first + start, read
-            first += len(batch)
+    content = _content(path)
+    _checked_rows(path, content)  # once more: the file may have changed
+    source = pa.py_buffer(content)
+    schema = pa.ipc.open_stream(source).schema
+    options = pa.ipc.IpcReadOptions(included_fields=[schema.get_field_index(name) for name in types])
+    first = 0
+    for batch in pa.ipc.open_stream(source, options=options):
+        batch.validate(full=True)
+        for start in range(0, len(batch), most_rows):
+            piece = batch.slice(start, most_rows)
+            columns = {name: as_text(_plain(piece.column(name)), kind) for name, kind in types.items()}
+            yield first + start, columns
+        first += len(batch)
 
 
 def _content(path: Path) -> memoryview:

@@ -64,6 +64,10 @@ def is_text(kind: pa.DataType) -> bool:
     return pa.types.is_string(kind) or pa.types.is_large_string(kind)
 
 
+def is_bytes(kind: pa.DataType) -> bool:
+    return pa.types.is_binary(kind) or pa.types.is_large_binary(kind)
+
+
 def as_text(column: pa.Array[Any], kind: pa.DataType) -> pa.Array[Any]:
     """A column, as a dictionary without other texts than its own if `kind` is one, else without one."""
     if not pa.types.is_dictionary(kind):

@@ -27,6 +27,9 @@ from emulator.storage.table_paths import Given
 MOST_LINE = 2**24
 """Most letters of a line of a file with runs of blanks."""
 
+_HEAD = 2**20
+"""Bytes of a text that its form is found from."""
+
 _PIECE = 2**20
 """Bytes of a text that are read at once."""
 
@@ -92,6 +95,12 @@ def form_of(head: bytes, given: Given) -> Form:
     return Form(given, encoding, skipped + bool(named), separator, ends, returns)
 
 
+def form_at(path: Path, given: Given) -> Form:
+    """The form of the text of a CSV."""
+    with opened(path) as file:
+        return form_of(file.read(_HEAD), given)
+
+
 @contextmanager
 def opened(path: Path) -> Iterator[IO[bytes]]:
     """Context of the bytes of a CSV as a file of Python's, decompressed."""
@@ -119,10 +128,9 @@ def pieces_of(path: Path, form: Form) -> Iterator[bytes]:
 
 def refuse_encoding(path: Path, given: Given) -> None:
     """Raise DataFileError, with its place, for the first byte that is not in the encoding of a CSV."""
+    form = form_at(path, given)
     with opened(path) as file:
-        head = file.read(_PIECE)
-    with opened(path) as file:
-        for _ in _decoded(path, file, form_of(head, given)):
+        for _ in _decoded(path, file, form):
             pass
 
 
