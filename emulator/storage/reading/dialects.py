@@ -103,28 +103,6 @@ class Row(NamedTuple):
     width: int
 
 
-class Cell(NamedTuple):
-    """A cell of a sample, for messages."""
-
-    path: Path
-    given: Given
-    row: int
-    column: str
-    text: str
-
-
-@dataclass(frozen=True)
-class Numbers:
-    """The numbers of a sample: the first one with a comma, and whether one has a point.
-
-    `comma` can only be a decimal comma; the comma of `either` could separate thousands as well.
-    """
-
-    comma: Cell | None
-    either: Cell | None
-    has_point: bool
-
-
 def find_dialect(
     samples: Callable[[], Iterable[Sample]],
     given: Given,
@@ -157,7 +135,7 @@ def find_dialect(
         separator = usual if fits_all else _other_separator(samples(), usual)
     decimal: str = given.decimal or "."
     if given.decimal is None and separator != ",":
-        decimal = _decimal_of([_numbers(sample, separator) for sample in samples()])
+        decimal = _decimal_of([_decimal_in(sample, separator) for sample in samples()])
     is_unusual = (named is None and separator != ",") or (given.decimal is None and decimal != ".")
     return Dialect(separator, decimal, said=is_unusual)
 
@@ -169,24 +147,21 @@ def rows_of(sample: Sample, separator: str) -> Iterator[Row]:
     """
     lines, between, number = sample.lines, separator.encode(), 0
     while number < len(lines):
-        row = _row_of(lines[number], between)
-        if row is not None:
-            yield row
-            number += 1
-            continue
-        reader = csv.reader(
-            (line.decode("utf-8", "replace") for line in islice(lines, number, None)), delimiter=separator
-        )
-        try:
-            cells = next(reader)
-        except csv.Error:
-            yield Row(b"", 0)
-            return
-        number += reader.line_num
-        if number == len(lines) and not sample.is_whole:
-            return
-        bare = ["" if separator in cell or "\n" in cell else cell for cell in cells]
-        yield Row(separator.join(bare).encode(), len(cells))
+        row, num_lines = _row_of(lines[number], between), 1
+        if row is None:
+            texts = (line.decode("utf-8", "replace") for line in islice(lines, number, None))
+            reader = csv.reader(texts, delimiter=separator)
+            try:
+                cells = next(reader)
+            except csv.Error:
+                yield Row(b"", 0)
+                return
+            bare = ["" if separator in cell or "\n" in cell else cell for cell in cells]
+            row, num_lines = Row(separator.join(bare).encode(), len(cells)), reader.line_num
+            if number + num_lines == len(lines) and not sample.is_whole:
+                return
+        yield row
+        number += num_lines
 
 
 def _row_of(line: bytes, between: bytes) -> Row | None:
@@ -210,11 +185,7 @@ def _fits(sample: Sample, separator: str, *, any_row: bool = False) -> list[str]
     names = sample.names(separator)
     if len(names) < 2:
         return []
-    if b'"' in b"".join(sample.lines):
-        widths = {row.width for row in rows_of(sample, separator)}
-    else:
-        between = separator.encode()
-        widths = {line.count(between) + 1 for line in sample.lines}
+    widths = {row.width for row in rows_of(sample, separator)}
     is_fit = len(names) in widths or not sample.lines if any_row else widths <= {len(names)}
     return names if is_fit else []
 
@@ -228,10 +199,8 @@ def _other_separator(samples: Iterable[Sample], usual: str) -> str:
         if not fitting:
             _refuse_misfit(sample, usual)
             return usual
-        if first is None:
-            first, left = sample, fitting
-            continue
-        common = {mark: names for mark, names in left.items() if mark in fitting}
+        first = first or sample
+        common = {mark: names for mark, names in (left or fitting).items() if mark in fitting}
         if not common:
             here, there = (" or ".join(_NAMES[mark] for mark in marks) for marks in (fitting, left))
             raise DataFileError(
@@ -256,25 +225,22 @@ def _refuse_misfit(sample: Sample, usual: str) -> None:
 
     A header that has `usual` is read with that, and its reader names the row.
     """
-    if len(sample.names(usual)) > 1:
+    mark = next((mark for mark in SEPARATORS if len(sample.names(mark)) > 1), None)
+    if mark is None or len(sample.names(usual)) > 1:
         return
-    for mark in SEPARATORS:
-        names = sample.names(mark)
-        if len(names) < 2:
-            continue
-        misfits = (
-            (n, row.width) for n, row in enumerate(rows_of(sample, mark), 1) if row.width != len(names)
-        )
-        number, width = next(misfits)
-        can_skip = "skip_bad" in type(sample.form.given).model_fields
-        skip = " (and --skip-bad, to leave out such rows)" if can_skip else ""
-        cells = "cannot be read" if width == 0 else f"has {width} cell{'s' * (width > 1)}"
-        raise DataFileError(
-            sample.path,
-            f"{cells} with {_NAMES[mark]} between them, but the header has {len(names)}: mend the row, or "
-            f"give {sample.option('separator', mark)}{skip}",
-            number,
-        )
+    num_names = len(sample.names(mark))
+    number, width = next(
+        (n, row.width) for n, row in enumerate(rows_of(sample, mark), 1) if row.width != num_names
+    )
+    can_skip = "skip_bad" in type(sample.form.given).model_fields
+    skip = " (and --skip-bad, to leave out such rows)" if can_skip else ""
+    cells = "cannot be read" if width == 0 else f"has {width} cell{'s' * (width > 1)}"
+    raise DataFileError(
+        sample.path,
+        f"{cells} with {_NAMES[mark]} between them, but the header has {num_names}: mend the row, or give "
+        f"{sample.option('separator', mark)}{skip}",
+        number,
+    )
 
 
 def _refuse_other_count(samples: Iterable[Sample], marks: Sequence[str]) -> None:
@@ -305,53 +271,51 @@ def _refuse_one_cell(samples: Iterable[Sample], separator: str) -> None:
             )
 
 
-def _decimal_of(numbers: Sequence[Numbers]) -> str:
-    """The decimal point of files with these numbers; DataFileError if it cannot be told."""
-    if any(each.has_point for each in numbers):
+def _decimal_of(found: Sequence[str | DataFileError | None]) -> str:
+    """The decimal point of files in which these were found; DataFileError if it cannot be told."""
+    for mark in (".", ","):
+        if mark in found:
+            return mark
+    error = next((each for each in found if isinstance(each, DataFileError)), None)
+    if error is not None:
+        raise error
+    return "."
+
+
+def _decimal_in(sample: Sample, separator: str) -> str | DataFileError | None:
+    """The decimal point of the numbers of a sample; an error if commas may separate thousands as well.
+
+    Those with a comma are not looked for where one has a point. None: no number has either.
+    """
+    lines = [row.line for row in rows_of(sample, separator)]
+    if _first_cell(lines, separator, b".", _WITH_POINT):
         return "."
-    if any(each.comma for each in numbers):
+    if _first_cell(lines, separator, b",", _WITH_COMMA):
         return ","
-    either = next((each.either for each in numbers if each.either), None)
+    either = _first_cell(lines, separator, b",", _WITH_THOUSANDS)
     if either is None:
-        return "."
-    decimal, whole = either.text.replace(",", ".", 1), either.text.replace(",", "")
-    comma, point = (either.given.option(either.path, "decimal", mark) for mark in (",", "."))
-    raise DataFileError(
-        either.path,
-        f"{either.column} = {either.text!r}: is {decimal} if its comma is a decimal point, and {whole} if it "
-        f"separates thousands, and no other number tells: give {comma} for the former; for the latter save "
-        f"the numbers without such commas, or give {point} to keep them as texts",
-        either.row,
+        return None
+    row, column, text = either
+    name = dict(enumerate(sample.names(separator))).get(column, f"column {column + 1}")
+    comma, point = (sample.option("decimal", mark) for mark in (",", "."))
+    return DataFileError(
+        sample.path,
+        f"{name} = {text!r}: is {text.replace(',', '.', 1)} if its comma is a decimal point, and "
+        f"{text.replace(',', '')} if it separates thousands, and no other number tells: give {comma} for the "
+        f"former; for the latter save the numbers without such commas, or give {point} to keep them as texts",
+        row,
     )
 
 
-def _numbers(sample: Sample, separator: str) -> Numbers:
-    """The numbers of a sample; those with a comma are not looked for where one has a point."""
-    rows = [row.line for row in rows_of(sample, separator)]
-    if _first_cell(sample, separator, rows, b".", _WITH_POINT):
-        return Numbers(None, None, has_point=True)
-    comma = _first_cell(sample, separator, rows, b",", _WITH_COMMA)
-    either = None if comma else _first_cell(sample, separator, rows, b",", _WITH_THOUSANDS)
-    return Numbers(comma, either, has_point=False)
-
-
 def _first_cell(
-    sample: Sample, separator: str, rows: Sequence[bytes], mark: bytes, pattern: re.Pattern[bytes]
-) -> Cell | None:
-    """The first cell with `mark` in it that matches a pattern."""
-    between = separator.encode()
-    for number, line in enumerate(rows, start=1):
-        at = line.find(mark)
-        while at >= 0:
-            first = line.rfind(between, 0, at) + 1
-            end = line.find(between, at)
-            end = len(line) if end < 0 else end
-            if pattern.fullmatch(line, first, end):
-                column = line.count(between, 0, first)
-                names = sample.names(separator)
-                name = names[column] if column < len(names) else f"column {column + 1}"
-                return Cell(sample.path, sample.form.given, number, name, line[first:end].strip().decode())
-            at = line.find(mark, end)
+    lines: Sequence[bytes], separator: str, mark: bytes, pattern: re.Pattern[bytes]
+) -> tuple[int, int, str] | None:
+    """The row, counted from 1, the column and the text of the first cell with `mark` that matches."""
+    for row, line in enumerate(lines, 1):
+        cells = line.split(separator.encode()) if mark in line else []
+        for column, cell in enumerate(cells):
+            if mark in cell and pattern.fullmatch(cell):
+                return row, column, cell.strip().decode()
     return None
 
 

@@ -12,7 +12,7 @@ import mmap
 import re
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, cast
@@ -101,15 +101,11 @@ def form_at(path: Path, given: Given) -> Form:
         return form_of(file.read(_HEAD), given)
 
 
-@contextmanager
-def opened(path: Path) -> Iterator[IO[bytes]]:
+def opened(path: Path) -> AbstractContextManager[IO[bytes]]:
     """Context of the bytes of a CSV as a file of Python's, decompressed."""
     if path.suffix == ".zip":
-        with opened_member(path) as member:
-            yield member
-        return
-    with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
-        yield cast(IO[bytes], file)
+        return opened_member(path)
+    return cast(IO[bytes], gzip.open(path)) if path.suffix == ".gz" else path.open("rb")
 
 
 def pieces_of(path: Path, form: Form) -> Iterator[bytes]:
@@ -119,11 +115,8 @@ def pieces_of(path: Path, form: Form) -> Iterator[bytes]:
     has.
     """
     with opened(path) as file:
-        if not form.is_plain:
-            yield from _rewritten(path, file, form)
-            return
-        while content := file.read(_PIECE):
-            yield content
+        plain = iter(lambda: file.read(_PIECE), b"")
+        yield from plain if form.is_plain else _rewritten(path, file, form)
 
 
 def refuse_encoding(path: Path, given: Given) -> None:
