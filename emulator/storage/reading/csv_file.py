@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -15,7 +15,7 @@ import pyarrow.csv
 from emulator.errors import DataFileError
 from emulator.storage.parquet_columns import damage_in_one_line
 from emulator.storage.reading.bounds import MOST_REASON
-from emulator.storage.reading.columns import refuse_columns, twice_in
+from emulator.storage.reading.columns import Batch, Types, refuse_columns, twice_in
 from emulator.storage.reading.dialects import MOST_ROWS, Dialect, Sample, doubt_of, names_of
 from emulator.storage.reading.tally import Tally
 from emulator.storage.reading.text import Form, form_at, pieces_of, refuse_encoding, source_of
@@ -87,7 +87,7 @@ class CsvFile:
     form: Form
     names: Sequence[str]
     na: tuple[str, ...] = ()
-    types: Mapping[str, pa.DataType] = field(default_factory=dict)
+    types: Types = field(default_factory=dict)
     malformed: Malformed = None
 
     def kinds(self) -> dict[str, pa.DataType]:
@@ -105,13 +105,14 @@ class CsvFile:
         """A column as it is written."""
         return replace(self, types={name: pa.string()}).table().column(name)
 
-    def batches(self) -> Iterator[tuple[int, Mapping[str, pa.Array[Any]]]]:
-        """The rows of the columns `types`, each batch with the number of its first row."""
+    def batches(self) -> Iterator[Batch]:
+        """The rows of the columns `types`."""
         first = 0
         with self._source() as source, pyarrow.csv.open_csv(source, *self._options()) as reader:
             for batch in reader:
                 if len(batch):
-                    yield first, {name: batch.column(name) for name in self.types}
+                    columns = {name: batch.column(name) for name in self.types}
+                    yield Batch(self.path, first, columns, len(batch))
                     first += len(batch)
 
     @contextmanager
@@ -123,22 +124,18 @@ class CsvFile:
             except pa.ArrowInvalid as error:
                 raise self._error(error) from error
 
-    def _options(
-        self, *, use_threads: bool = True
-    ) -> tuple[pyarrow.csv.ReadOptions, pyarrow.csv.ParseOptions, pyarrow.csv.ConvertOptions]:
-        malformed, names = self.malformed, list(self.form.given.columns)
+    def _options(self, *, use_threads: bool = True) -> tuple[Any, Any, Any]:
+        """How pyarrow reads it: its options of reading, of parsing and of conversion."""
+        types, malformed, names = dict(self.types), self.malformed, list(self.form.given.columns)
 
         def left_out(_: object) -> Literal["skip", "error"]:
-            assert malformed is not None
-            return "skip" if malformed() else "error"
+            return "skip" if malformed is None or malformed() else "error"
 
+        handler = None if malformed is None else left_out
         conversion = pyarrow.csv.ConvertOptions(
-            include_columns=list(self.types),
-            column_types=dict(self.types),
-            decimal_point=self.dialect.decimal,
+            include_columns=list(types), column_types=types, decimal_point=self.dialect.decimal
         )
         conversion.null_values = [*cast(Any, conversion.null_values), *self.na]
-        handler = None if malformed is None else left_out
         return (
             pyarrow.csv.ReadOptions(block_size=_BLOCK, use_threads=use_threads, column_names=names),
             pyarrow.csv.ParseOptions(delimiter=self.dialect.separator, invalid_row_handler=handler),

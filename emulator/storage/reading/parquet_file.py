@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from emulator.errors import DataFileError
-from emulator.storage.reading.columns import as_text, is_bytes
+from emulator.storage.reading.columns import Batch, Types, as_text, is_bytes
 
 MOST_HELD = 2**26
 """Bytes of images or lists after which a batch of them ends."""
@@ -26,32 +26,28 @@ def parquet_schema(path: Path) -> tuple[pa.Schema, int]:
     return file.schema_arrow, file.metadata.num_rows
 
 
-def parquet_batches(
-    path: Path, types: Mapping[str, pa.DataType], most_rows: int, skip: int
-) -> Iterator[tuple[int, Mapping[str, pa.Array[Any]]]]:
-    """The rows of these columns, each batch with the number of its first row.
-
-    Of row groups within the first `skip` rows only the number of rows is told, by a column without values.
-    """
+def parquet_batches(path: Path, types: Types, most_rows: int, skip: int) -> Iterator[Batch]:
+    """The rows of these columns; of row groups within the first `skip` rows their number alone."""
     texts = [name for name, kind in types.items() if pa.types.is_dictionary(kind)]
     # NOTE: unmapped, all columns of a row group would be in memory at once, whatever `buffer_size` is.
     file = pq.ParquetFile(path, memory_map=True, read_dictionary=texts)
     first = 0
     for group in range(file.num_row_groups):
         size = file.metadata.row_group(group).num_rows
-        if first + size > skip:
-            batches = _group_batches(file, group, types, most_rows)
-        else:
-            batches = iter([{next(iter(types)): pa.nulls(size)}] if size else [])
-        for columns in batches:
-            yield first, columns
-            first += len(next(iter(columns.values())))
+        if 0 < size <= skip - first:
+            yield Batch(path, first, {}, size)
+            first += size
+            continue
+        for columns in _group_batches(file, group, types, most_rows):
+            num_rows = len(next(iter(columns.values())))
+            yield Batch(path, first, columns, num_rows)
+            first += num_rows
     if first != file.metadata.num_rows:
         raise DataFileError(path, f"damaged: it states {file.metadata.num_rows} rows and has {first}")
 
 
 def _group_batches(
-    file: pq.ParquetFile, group: int, types: Mapping[str, pa.DataType], most_rows: int
+    file: pq.ParquetFile, group: int, types: Types, most_rows: int
 ) -> Iterator[dict[str, pa.Array[Any]]]:
     """The columns of a row group, in batches.
 

@@ -11,7 +11,6 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -21,6 +20,8 @@ from emulator.storage.reading.arrow_file import arrow_batches, arrow_schema
 from emulator.storage.reading.bounds import MOST_CELLS
 from emulator.storage.reading.columns import (
     TEXT,
+    Batch,
+    Types,
     kinds_of,
     missing,
     refuse_columns,
@@ -39,15 +40,6 @@ from emulator.storage.table_paths import Format, Given
 __all__ = ["TEXT", "Batch", "Shards", "find_shards", "missing"]
 
 _REMEDY = "save it as Parquet, in which numbers are no text, and leave out columns of texts"
-
-
-class Batch(NamedTuple):
-    """Some rows of a file: `first` is the number of the first one in its file, from 0 on."""
-
-    path: Path
-    first: int
-    columns: Mapping[str, pa.Array[Any]]
-    num_rows: int
 
 
 @dataclass(frozen=True)
@@ -69,7 +61,7 @@ class Shards:
     """
 
     files: tuple[Path, ...]
-    kinds: Mapping[str, pa.DataType]
+    kinds: Types
     format: Format
     most_cells: int
     dialect: Dialect
@@ -109,7 +101,7 @@ class Shards:
 
     def batches(
         self,
-        types: Mapping[str, pa.DataType],
+        types: Types,
         most_rows: int,
         skip: int = 0,
         malformed: Malformed = None,
@@ -135,29 +127,27 @@ class Shards:
                 many cells or too much text.
         """
         total, tally = 0, tally or self.tally()
-        with_na = set(na_in if self.na else ())
-        na = self.na if any(name in na_in for name, kind in types.items() if kind != TEXT) else ()
-        read: Callable[[Path, int], Iterator[tuple[int, Mapping[str, pa.Array[Any]]]]] = {
+        with_na = [name for name in types if self.na and name in na_in]
+        na = self.na if any(types[name] != TEXT for name in with_na) else ()
+        read: Callable[[Path, int], Iterator[Batch]] = {
             "CSV": lambda path, _: replace(self.csv(path), na=na, types=types, malformed=malformed).batches(),
             "Parquet": lambda path, skip: parquet_batches(path, types, most_rows, skip),
             "Arrow": lambda path, _: arrow_batches(path, types, most_rows),
         }[self.format]
         for path in self.files:
-            first = -1
+            batch = None
             with damage_in_one_line(path):
-                for first, columns in read(path, max(0, skip - total)):
-                    [num_rows] = {len(column) for column in columns.values()}
+                for batch in read(path, max(0, skip - total)):
                     if not self.is_csv:  # whose text has been counted
-                        tally.add_text(path, sum(map(text_bytes, columns.values())))
-                    tally.add_rows(path, num_rows, len(self.kinds))
-                    if total + num_rows > MOST_ROWS:
+                        tally.add_text(path, sum(map(text_bytes, batch.columns.values())))
+                    tally.add_rows(path, batch.num_rows, len(self.kinds))
+                    if total + batch.num_rows > MOST_ROWS:
                         raise DataFileError(path, f"the table has more than {MOST_ROWS} rows")
                     if total >= skip:
-                        for name in with_na & columns.keys():
-                            columns = {**columns, name: without(columns[name], self.na)}
-                        yield Batch(path, first, columns, num_rows)
-                    total += num_rows
-            if first < 0 and self.is_csv:
+                        changed = {name: without(batch.columns[name], self.na) for name in with_na}
+                        yield batch._replace(columns={**batch.columns, **changed})
+                    total += batch.num_rows
+            if batch is None and self.is_csv:
                 raise DataFileError(path, "has no rows")
 
     def csv(self, path: Path) -> CsvFile:
@@ -198,7 +188,7 @@ def find_shards(
     first = sample_of(files.paths[0], given) if files.format == "CSV" else None
     dialect = _dialect(root, files, given, first, skips_bad=skips_bad)
 
-    def head_of(path: Path) -> tuple[Mapping[str, pa.DataType], Sequence[str], Mapping[bytes, bytes]]:
+    def head_of(path: Path) -> tuple[Types, Sequence[str], Mapping[bytes, bytes]]:
         """The types of the columns of a file, the names of all of them, and the metadata of its schema."""
         if first is None:
             schema = _schema(path, files.format)
@@ -247,9 +237,7 @@ def _dialect(root: Path, files: Files, given: Given, first: Sample | None, *, sk
     )
 
 
-def _refuse_other_columns(
-    path: Path, own: Mapping[str, pa.DataType], files: Files, kinds: Mapping[str, pa.DataType]
-) -> None:
+def _refuse_other_columns(path: Path, own: Types, files: Files, kinds: Types) -> None:
     """Raise DataFileError unless a file has the columns `kinds` of the first one, also of the same types."""
     first = files.paths[0].name
     if set(own) != set(kinds):
