@@ -88,9 +88,8 @@ class Columns(ABC):
             DataFileError: a value is missing, not a whole number or out of range, or there is no such column.
         """
         kind = np.promote_types(np.min_scalar_type(-1 - most), np.min_scalar_type(least))
-        values, pieces = np.empty(self.num_rows, kind), self._numbers(name, pa.int64())
-        rule = f"must be from {least} to {most}"
-        return self._filled(values, name, pieces, lambda numbers: (numbers < least) | (numbers > most), rule)
+        values, rule = np.empty(self.num_rows, kind), f"must be from {least} to {most}"
+        return self._filled(values, name, pa.int64(), lambda of: (of < least) | (of > most), rule)
 
     def numbers(self, name: str) -> Floats:
         """Read a column of numbers.
@@ -101,21 +100,19 @@ class Columns(ABC):
         Raises:
             DataFileError: a value is missing or not finite, or the column has another type.
         """
-        values, pieces = np.empty(self.num_rows, np.float64), self._numbers(name, pa.float64())
-        return self._filled(
-            values, name, pieces, lambda numbers: ~np.isfinite(numbers), "must be a finite number"
-        )
+        values, rule = np.empty(self.num_rows, np.float64), "must be a finite number"
+        return self._filled(values, name, pa.float64(), lambda of: ~np.isfinite(of), rule)
 
     def _filled(
         self,
         values: np.ndarray,
         name: str,
-        pieces: Iterator[Piece],
+        kind: pa.DataType,
         is_bad: Callable[[np.ndarray], Bools],
         rule: str,
     ) -> np.ndarray:
         """`values` (rows,) filled with a column of numbers; DataFileError, with the rule, for a bad one."""
-        for first, piece in pieces:
+        for first, piece in self._numbers(name, kind):
             self._refuse_missing(name, piece, first)
             numbers: Any = np.from_dlpack(piece)
             bad = is_bad(numbers)

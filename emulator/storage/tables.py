@@ -15,7 +15,6 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from emulator.arrays import Bools, Floats, Ints
 from emulator.assigning import DeviceIds
@@ -26,6 +25,7 @@ from emulator.storage.reading.bounds import MOST_BYTES, MOST_CELLS, MOST_COLUMNS
 from emulator.storage.reading.columns import TEXT, is_bytes, is_text, refuse_twice
 from emulator.storage.reading.csv_file import CsvFile
 from emulator.storage.reading.dialects import SEPARATORS
+from emulator.storage.reading.parquet_file import parquet_schema
 from emulator.storage.reading.shards import Shards, find_shards
 from emulator.storage.reading.tally import Tally
 from emulator.storage.reading.text import form_at, pieces_of, refuse_encoding
@@ -206,9 +206,7 @@ class TableFile:
             rows = pa.table({"value": values, "text": values if is_written else texts})
             order: Any = np.asarray(pc.sort_indices(rows, sort_keys=_BY_VALUE))
         except pa.ArrowException as error:
-            raise DataFileError(
-                self.path, f"column {name!r} is {column.type}; an id is a text or a number"
-            ) from error
+            raise self._no_id(name) from error
         rank = np.empty(len(first), np.int64)
         rank[order] = np.arange(len(first))
         first = first[order]
@@ -218,10 +216,13 @@ class TableFile:
         """The column, decoded; DataFileError if a value is missing, or it is nested."""
         self.require(name)
         self._refuse_missing(name)
-        column = self.table.column(name)
-        if pa.types.is_nested(column.type):
-            raise DataFileError(self.path, f"column {name!r} is {column.type}; an id is a text or a number")
+        if pa.types.is_nested(self.table.column(name).type):
+            raise self._no_id(name)
         return self.plain(name)
+
+    def _no_id(self, name: str) -> DataFileError:
+        kind = self.table.column(name).type
+        return DataFileError(self.path, f"column {name!r} is {kind}; an id is a text or a number")
 
     def values(self, name: str) -> list[Any]:
         """(rows,) the column as Python values, to be ids; DataFileError if one is missing or nested."""
@@ -362,8 +363,7 @@ def _read_batches(path: Path, shards: Shards) -> pa.Table:
     refuse_twice(path, kinds, shards.twice)
     rows = num_bytes = 0
     if shards.format == "Parquet":
-        # NOTE: the metadata of a column in a row group is not read: if it is damaged, Arrow ends the process.
-        _refuse_too_large(path, pq.ParquetFile(path).metadata.num_rows, len(kinds))
+        _refuse_too_large(path, parquet_schema(path)[1], len(kinds))
     types = {name: _packed(path, name, kind) for name, kind in kinds.items()}
     for batch in shards.batches(types, _ROWS, tally=Tally(2 * MOST_CELLS, least=1)):
         rows, num_bytes = rows + batch.num_rows, num_bytes + sum(map(_plain_bytes, batch.columns.values()))

@@ -125,11 +125,11 @@ def find_dialect(
             files; or the columns that are given are not as many as those of a file.
     """
     named = mark or given.mark
-    if given.columns:
-        _refuse_other_count(samples(), (named,) if named else SEPARATORS)
+    if named or given.columns:
+        for sample in samples():
+            _refuse_given(sample, named)
     if named:
         separator = named
-        _refuse_one_cell(samples(), separator)
     else:
         fits_all = all(_fits(sample, usual, any_row=skips_bad) for sample in samples())
         separator = usual if fits_all else _other_separator(samples(), usual)
@@ -166,18 +166,10 @@ def rows_of(sample: Sample, separator: str) -> Iterator[Row]:
 
 def _row_of(line: bytes, between: bytes) -> Row | None:
     """A line as a row; None if it has quotes elsewhere than around cells, or a cell that it does not end."""
-    if b'"' not in line:
-        return Row(line, line.count(between) + 1)
-    pieces = line.split(b'"')  # in turn outside and inside of quotes
-    outside = pieces[::2]
-    if len(pieces) % 2 == 0 or not (
-        outside[0][-1:] in (b"", between)
-        and outside[-1][:1] in (b"", between)
-        and all(piece == b"" or piece[:1] == piece[-1:] == between for piece in outside[1:-1])
-    ):
-        return None
-    pieces[1::2] = [b"" if between in piece else piece for piece in pieces[1::2]]
-    return Row(b"".join(pieces), sum(piece.count(between) for piece in outside) + 1)
+    if b'"' in line:
+        quoted = rb'(?:^|(?<=%b))"([^"]*(?:""[^"]*)*)"(?=%b|\Z)'.replace(b"%b", re.escape(between))
+        line = re.sub(quoted, lambda cell: b"" if between in cell[1] or b'"' in cell[1] else cell[1], line)
+    return None if b'"' in line else Row(line, line.count(between) + 1)
 
 
 def _fits(sample: Sample, separator: str, *, any_row: bool = False) -> list[str]:
@@ -243,32 +235,27 @@ def _refuse_misfit(sample: Sample, usual: str) -> None:
     )
 
 
-def _refuse_other_count(samples: Iterable[Sample], marks: Sequence[str]) -> None:
-    """Raise DataFileError for a file whose first row has not as many cells as there are names of columns."""
-    for sample in samples:
-        number = len(sample.names(marks[0]))
-        widths = [row.width for mark in marks for row in islice(rows_of(sample, mark), 1)]
-        if widths and number not in widths:
-            is_one = max(widths) == 1 and len(sample.lines[0].split()) > 1
-            blanks = f", or give {sample.option('separator', ' ')} if blanks separate" if is_one else ""
-            raise DataFileError(
-                sample.path,
-                f"{sample.option('columns')}: has {number} name{'s' * (number > 1)}, but its first row has "
-                f"{max(widths)} cell{'s' * (max(widths) > 1)}; name each of them{blanks}",
-                1,
-            )
-
-
-def _refuse_one_cell(samples: Iterable[Sample], separator: str) -> None:
-    for sample in samples:
-        if len(sample.names(separator)) == 1 and not sample.form.given.columns:
-            mark = sample.form.given.mark or separator
-            shown = sample.header.decode("utf-8-sig", "replace")[:MOST_REASON]
-            raise DataFileError(
-                sample.path,
-                f"{sample.option('separator', mark)}: its header {shown!r} has one cell with {_NAMES[mark]} "
-                f"between cells; give another one, or none, to have it found",
-            )
+def _refuse_given(sample: Sample, separator: str | None) -> None:
+    """Raise DataFileError for a file that the names of its columns, or else its separator, do not fit."""
+    given, number = sample.form.given, len(sample.names(separator or ","))
+    if not given.columns and separator and number == 1:
+        mark, shown = given.mark or separator, sample.header.decode("utf-8-sig", "replace")[:MOST_REASON]
+        raise DataFileError(
+            sample.path,
+            f"{sample.option('separator', mark)}: its header {shown!r} has one cell with {_NAMES[mark]} "
+            f"between cells; give another one, or none, to have it found",
+        )
+    marks = (separator,) if separator else SEPARATORS
+    widths = [row.width for mark in marks for row in islice(rows_of(sample, mark), 1)]
+    if given.columns and widths and number not in widths:
+        is_one = max(widths) == 1 and len(sample.lines[0].split()) > 1
+        blanks = f", or give {sample.option('separator', ' ')} if blanks separate" if is_one else ""
+        raise DataFileError(
+            sample.path,
+            f"{sample.option('columns')}: has {number} name{'s' * (number > 1)}, but its first row has "
+            f"{max(widths)} cell{'s' * (max(widths) > 1)}; name each of them{blanks}",
+            1,
+        )
 
 
 def _decimal_of(found: Sequence[str | DataFileError | None]) -> str:
@@ -348,23 +335,18 @@ def doubt_of(sample: Sample, names: Sequence[str]) -> str | None:
     """
     if sample.form.given.columns or not names:
         return None
-    shown = abbreviated([repr(name[:MOST_SHOWN]) for name in names], ", ")
+    line = f"its first line, {abbreviated([repr(name[:MOST_SHOWN]) for name in names], ', ')},"
     if names[0].lstrip().startswith(_COMMENTS):
         lines = takewhile(lambda line: line.decode("utf-8", "replace").startswith(_COMMENTS), sample.lines)
         remedy = sample.option("skip_lines", 1 + sum(1 for _ in lines))
-        return f"its first line, {shown}, looks like a comment: leave it out with {remedy}"
+        return f"{line} looks like a comment: leave it out with {remedy}"
     if len(names) == 1 and len(names[0].split()) > 1:
-        return (
-            f"its first line, {shown}, is one cell: give {sample.option('separator', ' ')} if blanks separate"
-        )
+        return f"{line} is one cell: give {sample.option('separator', ' ')} if blanks separate"
     numbers = [float(name) for name in names if _WITH_POINT.fullmatch(name.encode()) or _is_whole(name)]
     if len(numbers) < 2 or all(after - before == 1 for before, after in pairwise(numbers)):
         return None
-    columns = (*"abcdefgh"[: len(names)], *["..."][: len(names) > 8])
-    return (
-        f"its first line, {shown}, looks like data: if it has no header, name its {len(names)} columns, as "
-        f"{sample.option('columns', columns)} does"
-    )
+    columns = sample.option("columns", (*"abcdefgh"[: len(names)], *["..."][: len(names) > 8]))
+    return f"{line} looks like data: if it has no header, name its {len(names)} columns, as {columns} does"
 
 
 def _is_whole(name: str) -> bool:
