@@ -145,21 +145,16 @@ class ParquetColumns(Columns):
             # process.
             self._file = pq.ParquetFile(path)
             self._schema = self._file.schema_arrow
-        metadata = self._file.metadata
-        self.num_rows = int(metadata.num_rows)
         self.names: list[str] = list(self._schema.names)
+        self.num_rows = rows = int(self._file.metadata.num_rows)
+        columns = self._file.metadata.num_columns
         if len(set(self.names)) < len(self.names):
             raise DataFileError(path, f"a column name occurs twice: {', '.join(self.names)}")
-        if metadata.num_columns > MOST_COLUMNS or self.num_rows > MOST_ROWS:
-            raise DataFileError(
-                path,
-                f"has {metadata.num_columns} columns and {self.num_rows} rows; at most {MOST_COLUMNS} and "
-                f"{MOST_ROWS} are read",
-            )
-        if self.num_rows < 0:
-            raise DataFileError(path, f"damaged: it states {self.num_rows} rows")
-        if self.num_rows == 0:
-            raise DataFileError(path, "has no rows")
+        if columns > MOST_COLUMNS or rows > MOST_ROWS:
+            most = f"at most {MOST_COLUMNS} and {MOST_ROWS} are read"
+            raise DataFileError(path, f"has {columns} columns and {rows} rows; {most}")
+        if rows < 1:
+            raise DataFileError(path, f"damaged: it states {rows} rows" if rows else "has no rows")
 
     def kind(self, name: str) -> pa.DataType:
         """The Arrow type of a column; of a dictionary, that of its values.
@@ -225,8 +220,7 @@ class ParquetColumns(Columns):
                 codes = codes.astype(np.promote_types(codes.dtype, np.min_scalar_type(-1 - len(known))))
             codes[first : first + len(piece)] = numbers
         texts = sorted(known)
-        rank = np.empty(len(known), codes.dtype)
-        rank[[known[text] for text in texts]] = np.arange(len(texts))
+        rank = np.argsort([known[text] for text in texts]).astype(codes.dtype)
         for first in range(0, len(codes), _ROWS):  # in pieces: not a second array of that length
             codes[first : first + _ROWS] = rank[codes[first : first + _ROWS]]
         return Codes(codes, tuple(texts))

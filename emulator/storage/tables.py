@@ -135,10 +135,10 @@ class TableFile:
         if self.csv is not None and self.csv.dialect.decimal == "," and pa.types.is_string(column.type):
             column = pc.replace_substring(column, ",", ".")  # of a column in which a text is, which is named
         try:
-            numbers = pc.cast(column, pa.float64())
+            numbers: Any = pc.cast(column, pa.float64())
             # NOTE: the ordinary conversion imports pandas, where it is installed.
-            convert = np.asarray if numbers.null_count else np.from_dlpack
-            values: Floats = np.concatenate([np.zeros(0), *map(convert, numbers.chunks)])
+            chunks = map(np.from_dlpack, numbers.fill_null(np.nan).chunks)
+            values: Floats = np.concatenate([np.zeros(0), *chunks])
         except pa.ArrowInvalid as error:
             row = first_unlike(column, pa.float64())
             shown = repr(self._python(column.slice(row, 1), name)[0])[:MOST_REASON]
@@ -207,10 +207,7 @@ class TableFile:
             order: Any = np.asarray(pc.sort_indices(rows, sort_keys=_BY_VALUE))
         except pa.ArrowException as error:
             raise self._no_id(name) from error
-        rank = np.empty(len(first), np.int64)
-        rank[order] = np.arange(len(first))
-        first = first[order]
-        return Ids(rank[codes], texts.take(order), first)
+        return Ids(np.argsort(order)[codes], texts.take(order), first[order])
 
     def _id_column(self, name: str) -> pa.ChunkedArray[Any]:
         """The column, decoded; DataFileError if a value is missing, or it is nested."""
@@ -258,12 +255,10 @@ class TableFile:
         DataFileError for those that Python cannot represent, such as a date after the year 9999.
         """
         try:
-            values: list[Any] = column.to_pylist()
+            return column.to_pylist()
         except (OverflowError, ValueError, pa.ArrowException) as error:
-            raise DataFileError(
-                self.path, f"column {name!r} is {column.type}, and has values that cannot be read ({error})"
-            ) from error
-        return values
+            problem = f"column {name!r} is {column.type}, and has values that cannot be read ({error})"
+            raise DataFileError(self.path, problem) from error
 
     def _refuse_missing(self, name: str) -> None:
         """Raise DataFileError for null, NaN and blank text."""

@@ -171,8 +171,8 @@ class CsvFile:
         return DataFileError(self.path, f"cannot be read as CSV ({text[:MOST_REASON]}){hint}", number)
 
 
-def csv_of(sample: Sample, dialect: Dialect, na: tuple[str, ...] = ()) -> CsvFile:
+def csv_of(sample: Sample, dialect: Dialect) -> CsvFile:
     """The CSV of a sample; DataFileError if a column other than the first one has no name."""
     names = names_of(sample, dialect.separator)
     refuse_columns(sample.path, names, unnamed_first=True)
-    return CsvFile(sample.path, dialect, sample.form, names, na)
+    return CsvFile(sample.path, dialect, sample.form, names)

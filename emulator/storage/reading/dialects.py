@@ -32,6 +32,7 @@ _NAMES = {",": "','", ";": "';'", "\t": "a tab", "|": "'|'", " ": "blanks"}
 
 _COMMENTS = ("#", "%", "//")
 
+_WHOLE = re.compile(r"\s*-?[0-9]+\s*")
 _WITH_POINT = re.compile(rb" *[+-]?(?:[0-9]+[.][0-9]*|[.][0-9]+)(?:[eE][+-]?[0-9]+)? *")
 _WITH_THOUSANDS = re.compile(rb" *[+-]?[1-9][0-9]{0,2}(?:,[0-9]{3})+ *")
 _WITH_COMMA = re.compile(
@@ -88,6 +89,10 @@ class Sample:
         except csv.Error:
             return []
 
+    def error(self, problem: str, row: int | None = None) -> DataFileError:
+        """What is wrong with the file, or with one of its rows."""
+        return DataFileError(self.path, problem, row)
+
     def option(self, key: str, value: object = None) -> str:
         """How a value is given for the file, for messages."""
         return self.form.given.option(self.path, key, value)
@@ -104,19 +109,13 @@ class Row(NamedTuple):
 
 
 def find_dialect(
-    samples: Callable[[], Iterable[Sample]],
-    given: Given,
-    *,
-    mark: str | None = None,
-    usual: str = ",",
-    skips_bad: bool = False,
+    samples: Callable[[], Iterable[Sample]], given: Given, *, usual: str = ",", skips_bad: bool = False
 ) -> Dialect:
     """The one dialect of the files of a table.
 
     Args:
         samples: the first lines of each file; called once for each pass over them.
-        given: what need not be found.
-        mark: the separator, if the first file names it.
+        given: what need not be found; the separator may also be named by the first file.
         usual: the separator that is taken if it fits.
         skips_bad: rows with too few or too many cells may be left out: `usual` fits if it fits one row.
 
@@ -124,7 +123,7 @@ def find_dialect(
         DataFileError: two separators fit, or two readings of commas in numbers do; no one separator fits all
             files; or the columns that are given are not as many as those of a file.
     """
-    named = mark or given.mark
+    named = next(iter(samples())).form.mark or given.mark
     if named or given.columns:
         for sample in samples():
             _refuse_given(sample, named)
@@ -195,8 +194,7 @@ def _other_separator(samples: Iterable[Sample], usual: str) -> str:
         common = {mark: names for mark, names in (left or fitting).items() if mark in fitting}
         if not common:
             here, there = (" or ".join(_NAMES[mark] for mark in marks) for marks in (fitting, left))
-            raise DataFileError(
-                sample.path,
+            raise sample.error(
                 f"has {here} between its cells, but {first.path.name} has {there}: files of one table have "
                 f"the same; save them alike, or give each kind of them a folder of its own",
             )
@@ -208,7 +206,7 @@ def _other_separator(samples: Iterable[Sample], usual: str) -> str:
             for mark, names in left.items()
         )
         options = " or ".join(first.option("separator", mark) for mark in left)
-        raise DataFileError(first.path, f"may be separated in two ways: {readings}: give {options}")
+        raise first.error(f"may be separated in two ways: {readings}: give {options}")
     return usual if usual in left else next(iter(left))
 
 
@@ -227,8 +225,7 @@ def _refuse_misfit(sample: Sample, usual: str) -> None:
     can_skip = "skip_bad" in type(sample.form.given).model_fields
     skip = " (and --skip-bad, to leave out such rows)" if can_skip else ""
     cells = "cannot be read" if width == 0 else f"has {width} cell{'s' * (width > 1)}"
-    raise DataFileError(
-        sample.path,
+    raise sample.error(
         f"{cells} with {_NAMES[mark]} between them, but the header has {num_names}: mend the row, or give "
         f"{sample.option('separator', mark)}{skip}",
         number,
@@ -240,8 +237,7 @@ def _refuse_given(sample: Sample, separator: str | None) -> None:
     given, number = sample.form.given, len(sample.names(separator or ","))
     if not given.columns and separator and number == 1:
         mark, shown = given.mark or separator, sample.header.decode("utf-8-sig", "replace")[:MOST_REASON]
-        raise DataFileError(
-            sample.path,
+        raise sample.error(
             f"{sample.option('separator', mark)}: its header {shown!r} has one cell with {_NAMES[mark]} "
             f"between cells; give another one, or none, to have it found",
         )
@@ -250,8 +246,7 @@ def _refuse_given(sample: Sample, separator: str | None) -> None:
     if given.columns and widths and number not in widths:
         is_one = max(widths) == 1 and len(sample.lines[0].split()) > 1
         blanks = f", or give {sample.option('separator', ' ')} if blanks separate" if is_one else ""
-        raise DataFileError(
-            sample.path,
+        raise sample.error(
             f"{sample.option('columns')}: has {number} name{'s' * (number > 1)}, but its first row has "
             f"{max(widths)} cell{'s' * (max(widths) > 1)}; name each of them{blanks}",
             1,
@@ -285,8 +280,7 @@ def _decimal_in(sample: Sample, separator: str) -> str | DataFileError | None:
     row, column, text = either
     name = dict(enumerate(sample.names(separator))).get(column, f"column {column + 1}")
     comma, point = (sample.option("decimal", mark) for mark in (",", "."))
-    return DataFileError(
-        sample.path,
+    return sample.error(
         f"{name} = {text!r}: is {text.replace(',', '.', 1)} if its comma is a decimal point, and "
         f"{text.replace(',', '')} if it separates thousands, and no other number tells: give {comma} for the "
         f"former; for the latter save the numbers without such commas, or give {point} to keep them as texts",
@@ -314,9 +308,7 @@ def names_of(sample: Sample, separator: str) -> list[str]:
     if b"\0" in sample.header:
         is_big = sample.header.find(b"\0") % 2 == 0  # of a Latin letter the first byte is null
         remedy = sample.option("encoding", "utf-16-be" if is_big else "utf-16-le")
-        raise DataFileError(
-            sample.path, f"its first line has null bytes: give its encoding, such as {remedy}"
-        )
+        raise sample.error(f"its first line has null bytes: give its encoding, such as {remedy}")
     try:
         header = sample.header.decode("utf-8-sig")
         given = sample.form.given.columns
@@ -325,7 +317,7 @@ def names_of(sample: Sample, separator: str) -> list[str]:
         refuse_encoding(sample.path, sample.form.given)
         raise
     except csv.Error as error:  # such as a carriage return alone
-        raise DataFileError(sample.path, f"cannot be read as CSV ({error})") from error
+        raise sample.error(f"cannot be read as CSV ({error})") from error
 
 
 def doubt_of(sample: Sample, names: Sequence[str]) -> str | None:
@@ -342,13 +334,10 @@ def doubt_of(sample: Sample, names: Sequence[str]) -> str | None:
         return f"{line} looks like a comment: leave it out with {remedy}"
     if len(names) == 1 and len(names[0].split()) > 1:
         return f"{line} is one cell: give {sample.option('separator', ' ')} if blanks separate"
-    numbers = [float(name) for name in names if _WITH_POINT.fullmatch(name.encode()) or _is_whole(name)]
+    numbers = [
+        float(name) for name in names if _WITH_POINT.fullmatch(name.encode()) or _WHOLE.fullmatch(name)
+    ]
     if len(numbers) < 2 or all(after - before == 1 for before, after in pairwise(numbers)):
         return None
     columns = sample.option("columns", (*"abcdefgh"[: len(names)], *["..."][: len(names) > 8]))
     return f"{line} looks like data: if it has no header, name its {len(names)} columns, as {columns} does"
-
-
-def _is_whole(name: str) -> bool:
-    digits = name.strip().removeprefix("-")
-    return digits.isascii() and digits.isdigit()

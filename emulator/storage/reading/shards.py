@@ -7,7 +7,7 @@ file, row and column.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
@@ -93,11 +93,9 @@ class Shards:
 
     def digest(self) -> str:
         """A digest of the names, sizes and times of change of all files."""
-        state = hashlib.sha256()
-        for path in self.files:
-            status = path.stat()
-            state.update(repr((path.name, status.st_size, status.st_mtime_ns)).encode())
-        return state.hexdigest()
+        files = [(path.name, path.stat()) for path in self.files]
+        state = "".join(repr((name, status.st_size, status.st_mtime_ns)) for name, status in files)
+        return hashlib.sha256(state.encode()).hexdigest()
 
     def batches(
         self,
@@ -194,10 +192,10 @@ def find_shards(
             schema = _schema(path, files.format)
             return kinds_of(schema), schema.names, schema.metadata or {}
         count_text(path, tally)
-        csv = csv_of(first if path == root else sample_of(path, given, 0), dialect, na)
-        if not finds_types:
-            return {name: pa.null() for name in csv.names if name.strip()}, csv.names, {}
-        return replace(csv, malformed=(lambda: True) if skips_bad else None).kinds(), csv.names, {}
+        csv = csv_of(first if path == root else sample_of(path, given, 0), dialect)
+        csv = replace(csv, na=na, malformed=(lambda: True) if skips_bad else None)
+        no_types = {name: pa.null() for name in csv.names if name.strip()}
+        return csv.kinds() if finds_types else no_types, csv.names, {}
 
     kinds, names, metadata = head_of(files.paths[0])
     for path in files.paths[1:]:
@@ -227,14 +225,11 @@ def _dialect(root: Path, files: Files, given: Given, first: Sample | None, *, sk
         given.refuse_of(root, files.format)
         return Dialect()
     usual = "\t" if all(".tsv" in path.suffixes for path in files.paths) else ","
-    return find_dialect(
-        # Of many files, not all in memory.
-        lambda: chain([first], (sample_of(path, given) for path in files.paths[1:])),
-        given,
-        mark=first.form.mark,
-        usual=usual,
-        skips_bad=skips_bad,
-    )
+
+    def samples() -> Iterable[Sample]:  # of many files, not all in memory
+        return chain([first], (sample_of(path, given) for path in files.paths[1:]))
+
+    return find_dialect(samples, given, usual=usual, skips_bad=skips_bad)
 
 
 def _refuse_other_columns(path: Path, own: Types, files: Files, kinds: Types) -> None:

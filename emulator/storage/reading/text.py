@@ -147,10 +147,7 @@ def source_of(path: Path, form: Form) -> Iterator[Any]:
             num_bytes += len(content)
             if num_bytes > tally.MOST_TEXT:
                 raise DataFileError(path, f"has more than {tally.MOST_TEXT:,} bytes of text")
-            with _room():
-                file.write(content)
-        with _room():
-            file.flush()
+            _write(file, content)
         if num_bytes == 0:
             raise DataFileError(path, "is empty")
         # NOTE: not closed here: pyarrow may still hold it, and it ends with the last reference.
@@ -158,11 +155,10 @@ def source_of(path: Path, form: Form) -> Iterator[Any]:
         yield pa.BufferReader(pa.py_buffer(mapped))
 
 
-@contextmanager
-def _room() -> Iterator[None]:
-    """Context in which a temporary file is written."""
+def _write(file: IO[bytes], content: bytes) -> None:
     try:
-        yield
+        file.write(content)
+        file.flush()
     except OSError as error:
         raise ResumableError(
             f"{tempfile.gettempdir()}: {error.strerror}; make room for an unpacked zip, or set TMPDIR, and "
