@@ -166,7 +166,7 @@ def rows_of(sample: Sample, separator: str) -> Iterator[Row]:
 def _row_of(line: bytes, between: bytes) -> Row | None:
     """A line as a row; None if it has quotes elsewhere than around cells, or a cell that it does not end."""
     if b'"' in line:
-        quoted = rb'(?:^|(?<=%b))"([^"]*(?:""[^"]*)*)"(?=%b|\Z)'.replace(b"%b", re.escape(between))
+        quoted = rb'"(?<![^%b]")([^"]*(?:""[^"]*)*)"(?=[%b]|\Z)'.replace(b"%b", between)
         line = re.sub(quoted, lambda cell: b"" if between in cell[1] or b'"' in cell[1] else cell[1], line)
     return None if b'"' in line else Row(line, line.count(between) + 1)
 
@@ -292,11 +292,15 @@ def _first_cell(
     lines: Sequence[bytes], separator: str, mark: bytes, pattern: re.Pattern[bytes]
 ) -> tuple[int, int, str] | None:
     """The row, counted from 1, the column and the text of the first cell with `mark` that matches."""
+    between = separator.encode()
     for row, line in enumerate(lines, 1):
-        cells = line.split(separator.encode()) if mark in line else []
-        for column, cell in enumerate(cells):
-            if mark in cell and pattern.fullmatch(cell):
-                return row, column, cell.strip().decode()
+        at = line.find(mark)
+        while at >= 0:
+            first, end = line.rfind(between, 0, at) + 1, line.find(between, at)
+            end = len(line) if end < 0 else end
+            if pattern.fullmatch(line, first, end):
+                return row, line.count(between, 0, first), line[first:end].strip().decode()
+            at = line.find(mark, end)
     return None
 
 
