@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import pyarrow as pa
@@ -42,11 +42,11 @@ NO_TIME = (
 )
 OUT_OF_RANGE = "is out of range: years 1 to 9999 are read"
 
-_MICROSECONDS = {"s": 10**6, "ms": 10**3, "us": 1}
+_MICROSECONDS = {"D": 86_400 * 10**6, "s": 10**6, "ms": 10**3, "us": 1}
 
 
-Piece: TypeAlias = "tuple[int, pa.Array[Any]]"
-"""The number of a first row, and the values of it and the next ones."""
+Piece = tuple[int, Any]
+"""The number of a first row, and an Arrow array of the values of it and the next ones."""
 
 
 class Codes(NamedTuple):
@@ -205,10 +205,9 @@ class ParquetColumns(Columns):
         codes = np.empty(self.num_rows, np.int8)  # or a longer type, once there are more texts
         for first, piece in self.pieces(name, as_dictionary=True):
             self._refuse_missing(name, piece, first)
-            encoded = cast(Any, piece)
-            used, occurring = np.from_dlpack(encoded.indices), encoded.indices.unique()
-            texts: list[str] = list(map(str, encoded.dictionary.take(occurring).to_pylist()))
-            here = np.empty(len(encoded.dictionary), dtype=np.int32)
+            used, occurring = np.from_dlpack(piece.indices), piece.indices.unique()
+            texts: list[str] = list(map(str, piece.dictionary.take(occurring).to_pylist()))
+            here = np.empty(len(piece.dictionary), dtype=np.int32)
             here[np.from_dlpack(occurring)] = [known.setdefault(text, len(known)) for text in texts]
             numbers = here[used]
             blank = [known[text] for text in texts if not text.strip()]
@@ -241,12 +240,11 @@ class ParquetColumns(Columns):
                 reader = pq.ParquetFile(self.path, metadata=self._file.metadata, read_dictionary=[name])
             first = 0
             for batch in reader.iter_batches(batch_size=_ROWS, columns=[name], use_threads=False):
-                [piece] = batch.columns
+                [piece] = cast(Any, batch.columns)
                 piece.validate(full=True)
                 if first + len(piece) > self.num_rows:
                     break
                 if as_dictionary != isinstance(piece, pa.DictionaryArray):
-                    piece = cast(Any, piece)
                     piece = piece.dictionary_encode() if as_dictionary else piece.dictionary_decode()
                 yield first, piece
                 first += len(piece)
@@ -274,15 +272,12 @@ def microseconds_of(piece: pa.Array[Any], kind: pa.DataType) -> tuple[Ints, Bool
     Returns:
         (n,) the microseconds, 0 of a missing one; (n,) whether one is outside the years 1 to 9999.
     """
-    units: Any = np.from_dlpack(
-        pc.cast(piece, pa.int32() if pa.types.is_date32(kind) else pa.int64()).fill_null(0)
-    )
-    if pa.types.is_timestamp(kind) and kind.unit == "ns":
+    unit = "D" if pa.types.is_date32(kind) else "ms" if pa.types.is_date(kind) else cast(Any, kind).unit
+    whole = pc.cast(piece, pa.int32() if unit == "D" else pa.int64())
+    units: Any = np.from_dlpack(whole.fill_null(0))
+    if unit == "ns":
         return units // 1000, np.zeros(len(units), np.bool_)
-    if pa.types.is_date32(kind):
-        factor = 86_400 * 10**6
-    else:
-        factor = _MICROSECONDS["ms" if pa.types.is_date(kind) else cast(Any, kind).unit]
+    factor = _MICROSECONDS[unit]
     outside = (units < EARLIEST_US // factor) | (units >= LATEST_US // factor)
     return np.where(outside, 0, units).astype(np.int64) * factor, outside
 

@@ -89,7 +89,7 @@ class TableFile:
             if name not in self.columns:
                 raise DataFileError(self.path, f"column {name!r} is missing; {self.has}")
             if self.csv is not None and pa.types.is_binary(self.table.column(name).type):
-                refuse_encoding(self.path, self.csv.form.given)
+                refuse_encoding(self.path, self.csv.form)
         refuse_twice(self.path, names, self.twice)
 
     @property

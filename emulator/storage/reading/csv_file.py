@@ -158,7 +158,7 @@ class CsvFile:
             error = of_row
         text = " ".join(str(error).split())
         if "invalid UTF8" in text:
-            refuse_encoding(self.path, given)
+            refuse_encoding(self.path, self.form)
         row, column, value = (pattern.search(text) for pattern in (_ROW, _COLUMN, _VALUE))
         lines_above = 0 if given.columns else 1  # the header
         number = None if row is None else int(row[1]) - lines_above

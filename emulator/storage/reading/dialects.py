@@ -258,9 +258,9 @@ def _decimal_of(found: Sequence[str | DataFileError | None]) -> str:
     for mark in (".", ","):
         if mark in found:
             return mark
-    error = next((each for each in found if isinstance(each, DataFileError)), None)
-    if error is not None:
-        raise error
+    for error in found:
+        if isinstance(error, DataFileError):
+            raise error
     return "."
 
 
@@ -318,7 +318,7 @@ def names_of(sample: Sample, separator: str) -> list[str]:
         given = sample.form.given.columns
         return list(given) if given else next(csv.reader([header], delimiter=separator), [])
     except UnicodeDecodeError:
-        refuse_encoding(sample.path, sample.form.given)
+        refuse_encoding(sample.path, sample.form)
         raise
     except csv.Error as error:  # such as a carriage return alone
         raise sample.error(f"cannot be read as CSV ({error})") from error

@@ -119,9 +119,8 @@ def pieces_of(path: Path, form: Form) -> Iterator[bytes]:
         yield from plain if form.is_plain else _rewritten(path, file, form)
 
 
-def refuse_encoding(path: Path, given: Given) -> None:
+def refuse_encoding(path: Path, form: Form) -> None:
     """Raise DataFileError, with its place, for the first byte that is not in the encoding of a CSV."""
-    form = form_at(path, given)
     with opened(path) as file:
         for _ in _decoded(path, file, form):
             pass
