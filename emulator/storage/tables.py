@@ -15,20 +15,20 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from emulator.arrays import Bools, Floats, Ints
 from emulator.assigning import DeviceIds
 from emulator.errors import DataFileError, nearest, shorten
 from emulator.storage.bounded import is_file
-from emulator.storage.parquet_columns import damage_in_one_line
+from emulator.storage.parquet_columns import damage_in_one_line, first_unlike, refuse_first
 from emulator.storage.reading.bounds import MOST_BYTES, MOST_CELLS, MOST_COLUMNS, MOST_REASON
-from emulator.storage.reading.columns import TEXT, is_text, refuse_twice
+from emulator.storage.reading.columns import TEXT, is_bytes, is_text, refuse_twice
 from emulator.storage.reading.csv_file import CsvFile
 from emulator.storage.reading.dialects import SEPARATORS
+from emulator.storage.reading.parquet_file import parquet_schema
 from emulator.storage.reading.shards import Shards, find_shards
 from emulator.storage.reading.tally import Tally
-from emulator.storage.reading.text import form_of, opened, pieces_of, refuse_encoding
+from emulator.storage.reading.text import form_at, pieces_of, refuse_encoding
 from emulator.storage.table_paths import Given, TablePath, format_of
 
 MOST_FIXED_BYTES = 16
@@ -41,9 +41,6 @@ _ROWS = 2**18
 """Rows of a Parquet column read at once."""
 
 _BY_VALUE: Any = [("value", "ascending"), ("text", "ascending")]
-
-_PIECE = 2**20
-"""Bytes of a CSV scanned at once. Columns are counted in the first line, as far as the first piece has it."""
 
 
 class Ids(NamedTuple):
@@ -92,7 +89,7 @@ class TableFile:
             if name not in self.columns:
                 raise DataFileError(self.path, f"column {name!r} is missing; {self.has}")
             if self.csv is not None and pa.types.is_binary(self.table.column(name).type):
-                refuse_encoding(self.path, self.csv.form.given)
+                refuse_encoding(self.path, self.csv.form)
         refuse_twice(self.path, names, self.twice)
 
     @property
@@ -127,7 +124,7 @@ class TableFile:
         return (f"not read: {shorten(', '.join(others), MOST_REASON)}",) if others else ()
 
     def numbers(
-        self, name: str, *, at_least: float | None = None, above: float | None = None, most: float = np.inf
+        self, name: str, *, at_least: float = -np.inf, above: float = -np.inf, most: float = np.inf
     ) -> Floats:
         """(rows,) the column as float64.
 
@@ -138,22 +135,24 @@ class TableFile:
         if self.csv is not None and self.csv.dialect.decimal == "," and pa.types.is_string(column.type):
             column = pc.replace_substring(column, ",", ".")  # of a column in which a text is, which is named
         try:
-            numbers = pc.cast(column, pa.float64())
+            numbers: Any = pc.cast(column, pa.float64())
             # NOTE: the ordinary conversion imports pandas, where it is installed.
-            convert = np.asarray if numbers.null_count else np.from_dlpack
-            values: Floats = np.concatenate([np.zeros(0), *map(convert, numbers.chunks)])
+            chunks = map(np.from_dlpack, numbers.fill_null(np.nan).chunks)
+            values: Floats = np.concatenate([np.zeros(0), *chunks])
         except pa.ArrowInvalid as error:
-            row = _first_non_number(column)
-            shown = repr(self._python(name, row - 1, 1)[0])[:MOST_REASON]
-            raise DataFileError(self.path, f"column {name!r} must hold numbers, not {shown}", row) from error
+            row = first_unlike(column, pa.float64())
+            shown = repr(self._python(column.slice(row, 1), name)[0])[:MOST_REASON]
+            problem = f"column {name!r} must hold numbers, not {shown}"
+            raise DataFileError(self.path, problem, row + 1) from error
         except pa.ArrowNotImplementedError as error:
             raise DataFileError(self.path, f"column {name!r} must hold numbers ({error})") from error
-        self._refuse(name, ~np.isfinite(values), "must be a finite number, not missing or NaN", values)
-        if at_least is not None:
-            self._refuse(name, values < at_least, f"must be at least {at_least:g}", values)
-        if above is not None:
-            self._refuse(name, values <= above, f"must be greater than {above:g}", values)
-        self._refuse(name, values > most, f"must be at most {most:g}", values)
+        for bad, rule in (
+            (~np.isfinite(values), "must be a finite number, not missing or NaN"),
+            (values < at_least, f"must be at least {at_least:g}"),
+            (values <= above, f"must be greater than {above:g}"),
+            (values > most, f"must be at most {most:g}"),
+        ):
+            refuse_first(self.path, bad, f"{name} = {values[bad.argmax()]:g} {rule}")
         return values
 
     def ids(self, name: str) -> Ints:
@@ -171,7 +170,7 @@ class TableFile:
         if len(again):
             rank = int(ids.ranks[again].min())
             first, second = np.flatnonzero(ids.ranks == rank)[:2] + 1
-            shown = self._python(name, int(second) - 1, 1)[0]
+            shown = self._python(self.table.column(name).slice(second - 1, 1), name)[0]
             raise DataFileError(self.path, f"{name} {shown!r} is also in row {first}", row=int(second))
         return ids.ranks
 
@@ -207,26 +206,24 @@ class TableFile:
             rows = pa.table({"value": values, "text": values if is_written else texts})
             order: Any = np.asarray(pc.sort_indices(rows, sort_keys=_BY_VALUE))
         except pa.ArrowException as error:
-            raise DataFileError(
-                self.path, f"column {name!r} is {column.type}; an id is a text or a number"
-            ) from error
-        rank = np.empty(len(first), np.int64)
-        rank[order] = np.arange(len(first))
-        first = first[order]
-        return Ids(rank[codes], texts.take(order), first)
+            raise self._no_id(name) from error
+        return Ids(np.argsort(order)[codes], texts.take(order), first[order])
 
     def _id_column(self, name: str) -> pa.ChunkedArray[Any]:
         """The column, decoded; DataFileError if a value is missing, or it is nested."""
         self.require(name)
         self._refuse_missing(name)
-        column = self.table.column(name)
-        if pa.types.is_nested(column.type):
-            raise DataFileError(self.path, f"column {name!r} is {column.type}; an id is a text or a number")
+        if pa.types.is_nested(self.table.column(name).type):
+            raise self._no_id(name)
         return self.plain(name)
+
+    def _no_id(self, name: str) -> DataFileError:
+        kind = self.table.column(name).type
+        return DataFileError(self.path, f"column {name!r} is {kind}; an id is a text or a number")
 
     def values(self, name: str) -> list[Any]:
         """(rows,) the column as Python values, to be ids; DataFileError if one is missing or nested."""
-        return self._python_of(name, self._id_column(name))
+        return self._python(self._id_column(name), name)
 
     def texts(self, name: str, *, may_be_empty: bool = False) -> list[str]:
         """(rows,) the column as text; DataFileError if one is missing or blank.
@@ -236,9 +233,8 @@ class TableFile:
         self.require(name)
         if not may_be_empty:
             self._refuse_missing(name)
-            return [str(value) for value in self._python(name)]
-        missing = self.missing(name).tolist()
-        return ["" if none else str(value) for none, value in zip(missing, self._python(name), strict=True)]
+        missing, values = self.missing(name).tolist(), self._python(self.table.column(name), name)
+        return ["" if none else str(value) for none, value in zip(missing, values, strict=True)]
 
     def plain(self, name: str) -> pa.ChunkedArray[Any]:
         """The column, decoded if it is stored as a dictionary."""
@@ -247,33 +243,26 @@ class TableFile:
 
     def texts_of(self, name: str, ids: Ids) -> list[str]:
         """(D,) the text of each of the `ids` of a column, as it is written."""
-        return [str(text) for text in self._python_of(name, ids.texts)]
+        return [str(text) for text in self._python(ids.texts, name)]
 
     def values_of(self, name: str, ids: Ids) -> list[Any]:
         """(D,) the value of each of the `ids` of a column."""
-        return self._python_of(name, self._id_column(name).take(cast(Any, ids.first)))
+        return self._python(self._id_column(name).take(cast(Any, ids.first)), name)
 
-    def _python(self, name: str, first: int = 0, rows: int | None = None) -> list[Any]:
-        """`rows` values of the column from row `first`, as Python values; all by default.
+    def _python(self, column: pa.ChunkedArray[Any], name: str) -> list[Any]:
+        """Values of a column as Python's.
 
-        DataFileError for values that Python cannot represent, such as a date after the year 9999.
+        DataFileError for those that Python cannot represent, such as a date after the year 9999.
         """
-        return self._python_of(name, self.table.column(name).slice(first, rows))
-
-    def _python_of(self, name: str, column: pa.ChunkedArray[Any]) -> list[Any]:
         try:
-            values: list[Any] = column.to_pylist()
+            return column.to_pylist()
         except (OverflowError, ValueError, pa.ArrowException) as error:
-            raise DataFileError(
-                self.path, f"column {name!r} is {column.type}, and has values that cannot be read ({error})"
-            ) from error
-        return values
+            problem = f"column {name!r} is {column.type}, and has values that cannot be read ({error})"
+            raise DataFileError(self.path, problem) from error
 
     def _refuse_missing(self, name: str) -> None:
         """Raise DataFileError for null, NaN and blank text."""
-        missing = self.missing(name)
-        if missing.any():
-            raise DataFileError(self.path, f"{name} is missing", row=int(np.flatnonzero(missing)[0]) + 1)
+        refuse_first(self.path, self.missing(name), f"{name} is missing")
 
     def missing(self, name: str) -> Bools:
         """(rows,) whether the value is null, NaN or blank text: an empty cell of a CSV may be read as any.
@@ -284,17 +273,14 @@ class TableFile:
         missing: Bools = np.asarray(column.is_null(nan_is_null=True))
         plain: Any = self.plain(name)
         kind = plain.type
-        if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-            blank = pc.equal(pc.utf8_trim_whitespace(plain), cast(Any, pa.scalar("", kind)))
-            missing = missing | np.asarray(blank.fill_null(False))
-        elif pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
-            missing = missing | np.asarray(pc.match_substring_regex(plain, BLANK).fill_null(False))
+        if is_text(kind):
+            blank: Any = pc.equal(pc.utf8_trim_whitespace(plain), cast(Any, pa.scalar("", kind)))
+        elif is_bytes(kind):
+            blank = pc.match_substring_regex(plain, BLANK)
+        else:
+            return missing
+        missing |= np.asarray(blank.fill_null(False))
         return missing
-
-    def _refuse(self, name: str, bad: np.ndarray, rule: str, values: Floats) -> None:
-        if bad.any():
-            row = int(np.flatnonzero(bad)[0])
-            raise DataFileError(self.path, f"{name} = {values[row]:g} {rule}", row=row + 1)
 
 
 def _alike(name: str, near: str, known: Sequence[str]) -> str:
@@ -351,21 +337,16 @@ def read_table(path: Path, given: Given = Given()) -> TableFile:  # noqa: B008  
 def _refuse_too_much_text(path: Path, given: Given) -> None:
     """Raise DataFileError for a CSV with more text, or more cells, than a table has."""
     num_bytes = lines = columns = 0
-    with opened(path) as file:
-        form = form_of(file.read(_PIECE), given)
+    form = form_at(path, given)
     for piece in pieces_of(path, form):
-        if num_bytes == 0:
-            marks = [form.mark] if form.mark else SEPARATORS
-            columns = 1 + max(_first_line(piece).count(mark.encode()) for mark in marks)
+        if num_bytes == 0:  # of the first line as far as this piece has it
+            head = piece.replace(b"\r", b"\n").partition(b"\n")[0]
+            columns = 1 + max(head.count(mark.encode()) for mark in form.mark or SEPARATORS)
         num_bytes += len(piece)
         lines += piece.count(b"\n") + piece.count(b"\r") - piece.count(b"\r\n")
         if num_bytes > MOST_BYTES:
             raise DataFileError(path, f"has more than {MOST_BYTES:,} bytes of text; a table has fewer")
         _refuse_too_large(path, lines, columns)
-
-
-def _first_line(piece: bytes) -> bytes:
-    return piece.replace(b"\r", b"\n").partition(b"\n")[0]
 
 
 def _read_batches(path: Path, shards: Shards) -> pa.Table:
@@ -377,8 +358,7 @@ def _read_batches(path: Path, shards: Shards) -> pa.Table:
     refuse_twice(path, kinds, shards.twice)
     rows = num_bytes = 0
     if shards.format == "Parquet":
-        # NOTE: the metadata of a column in a row group is not read: if it is damaged, Arrow ends the process.
-        _refuse_too_large(path, pq.ParquetFile(path).metadata.num_rows, len(kinds))
+        _refuse_too_large(path, parquet_schema(path)[1], len(kinds))
     types = {name: _packed(path, name, kind) for name, kind in kinds.items()}
     for batch in shards.batches(types, _ROWS, tally=Tally(2 * MOST_CELLS, least=1)):
         rows, num_bytes = rows + batch.num_rows, num_bytes + sum(map(_plain_bytes, batch.columns.values()))
@@ -397,8 +377,7 @@ def _packed(path: Path, name: str, kind: pa.DataType) -> pa.DataType:
     is_fixed = pa.types.is_fixed_size_binary(kind) or pa.types.is_decimal(kind)
     if is_fixed and cast(Any, kind).byte_width > MOST_FIXED_BYTES:
         raise DataFileError(path, f"column {name!r} has {cast(Any, kind).byte_width} bytes in each cell")
-    is_bytes = pa.types.is_binary(kind) or pa.types.is_large_binary(kind)
-    return TEXT if is_text(kind) else pa.dictionary(pa.int32(), pa.binary()) if is_bytes else kind
+    return TEXT if is_text(kind) else pa.dictionary(pa.int32(), pa.binary()) if is_bytes(kind) else kind
 
 
 def _plain_bytes(piece: pa.Array[Any]) -> int:
@@ -416,16 +395,3 @@ def _refuse_too_large(path: Path, rows: int, columns: int) -> None:
         raise DataFileError(
             path, f"has {rows} lines or more x {columns} columns; a table has at most {MOST_CELLS:,} cells"
         )
-
-
-def _first_non_number(column: pa.ChunkedArray[Any]) -> int:
-    """The first row, counted from 1, whose value cannot be cast to a number; there must be one."""
-    low, high = 0, len(column)  # the row is in [low, high), and all rows before low are numbers
-    while high - low > 1:
-        middle = (low + high) // 2
-        try:
-            pc.cast(column.slice(low, middle - low), pa.float64())
-            low = middle
-        except pa.ArrowInvalid:
-            high = middle
-    return low + 1

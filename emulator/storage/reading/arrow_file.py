@@ -6,17 +6,14 @@ size was checked.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, cast
 
 import pyarrow as pa
 
 from emulator.errors import DataFileError
-from emulator.storage.parquet_columns import damage_in_one_line
 from emulator.storage.reading.arrow_messages import Kind, messages_of, stream_of
-from emulator.storage.reading.columns import as_text, refuse_columns, text_bytes
-from emulator.storage.reading.tally import Tally
+from emulator.storage.reading.columns import Batch, Types, as_text
 
 MOST_BATCH_BYTES = 2**29
 """Most bytes of a batch of rows, and of the dictionaries of a file, when decompressed."""
@@ -27,43 +24,36 @@ MOST_COPIED = 2**31
 _FEATHER_1 = b"FEA1"
 
 
-def arrow_schema(path: Path) -> pa.Schema:
-    """The schema of a file with at least one row; DataFileError if a batch would be too large in memory."""
-    with damage_in_one_line(path):
-        content = _content(path)
-        num_rows = _checked_rows(path, content)
-        schema = pa.ipc.open_stream(pa.BufferReader(pa.py_buffer(content))).schema
-        refuse_columns(path, schema.names)
-        str(schema.types)  # fails for names within types that are no UTF-8, which messages would show
-    if num_rows == 0:
-        raise DataFileError(path, "has no rows")
-    return schema
+def arrow_schema(path: Path) -> tuple[pa.Schema, int]:
+    """The schema of a file, and its number of rows; DataFileError if a batch would be too large in memory."""
+    content, num_rows = _checked(path)
+    schema = pa.ipc.open_stream(content).schema
+    str(schema.types)  # fails for names within types that are no UTF-8, which messages would show
+    return schema, num_rows
 
 
-def arrow_batches(
-    path: Path, types: Mapping[str, pa.DataType], most_rows: int, tally: Tally
-) -> Iterator[tuple[int, Mapping[str, pa.Array[Any]]]]:
-    """The rows of these columns, each batch with the number of its first row."""
-    with damage_in_one_line(path):
-        content = _content(path)
-        _checked_rows(path, content)  # once more: the file may have changed
-        source = pa.py_buffer(content)
-        schema = pa.ipc.open_stream(pa.BufferReader(source)).schema
-        columns = [schema.get_field_index(name) for name in types]
-        options = pa.ipc.IpcReadOptions(included_fields=columns)
-        first = 0
-        for batch in pa.ipc.open_stream(pa.BufferReader(source), options=options):
-            batch.validate(full=True)
-            for start in range(0, len(batch), most_rows):
-                piece = batch.slice(start, most_rows)
-                read = {name: as_text(_plain(piece.column(name)), kind) for name, kind in types.items()}
-                tally.add_text(path, sum(map(text_bytes, read.values())))
-                yield first + start, read
-            first += len(batch)
+def arrow_batches(path: Path, types: Types, most_rows: int) -> Iterator[Batch]:
+    """The rows of these columns."""
+    content, _ = _checked(path)  # once more: the file may have changed
+    schema = pa.ipc.open_stream(content).schema
+    options = pa.ipc.IpcReadOptions(included_fields=[schema.get_field_index(name) for name in types])
+    first = 0
+    for whole in pa.ipc.open_stream(content, options=options):
+        whole.validate(full=True)
+        for start in range(0, len(whole), most_rows):
+            piece = whole.slice(start, most_rows)
+            columns = {name: as_text(piece.column(name), kind) for name, kind in types.items()}
+            yield Batch(path, first + start, columns, len(piece))
+        first += len(whole)
 
 
-def _content(path: Path) -> memoryview:
-    """The messages of a file, mapped; ValueError if it is none."""
+def _checked(path: Path) -> tuple[pa.Buffer, int]:
+    """The messages of a file, mapped, and its number of rows.
+
+    Raises:
+        DataFileError: a batch, or the dictionaries, are too large; or it is Feather version 1.
+        ValueError: it is damaged, or no Arrow.
+    """
     content = memoryview(pa.memory_map(str(path)).read_buffer())
     if bytes(content[:4]) == _FEATHER_1:
         raise DataFileError(
@@ -71,11 +61,7 @@ def _content(path: Path) -> memoryview:
             "is Feather version 1; write it again as version 2 (pyarrow.feather.write_feather, "
             "DataFrame.to_feather), or as Parquet",
         )
-    return stream_of(content)
-
-
-def _checked_rows(path: Path, content: memoryview) -> int:
-    """The rows of all batches; DataFileError if one of them, or their dictionaries, are too large."""
+    content = stream_of(content)
     num_rows = held = copied = 0
     sizes: dict[int, int] = {}
     for message in messages_of(content):
@@ -94,12 +80,4 @@ def _checked_rows(path: Path, content: memoryview) -> int:
                 f"has a batch, or dictionaries, of more than {MOST_BATCH_BYTES:,} bytes when decompressed; "
                 f"write it in smaller batches, or as Parquet",
             )
-    return num_rows
-
-
-def _plain(column: pa.Array[Any]) -> pa.Array[Any]:
-    """A column whose dictionary, if it has one, is numbered by 32 bits, as in columns of a Parquet file."""
-    if not isinstance(column, pa.DictionaryArray) or column.indices.type == pa.int32():
-        return column
-    indices = column.indices.cast(pa.int32())
-    return pa.DictionaryArray.from_arrays(cast(Any, indices), column.dictionary)
+    return pa.py_buffer(content), num_rows

@@ -155,9 +155,8 @@ def _message(metadata: memoryview, rest: memoryview) -> tuple[Message, int]:
     if kind == Kind.DICTIONARY:
         values = header.table(1)
         sizes = values.number(0, "<q"), _num_bytes(values, body)
-        return Message(
-            Kind.DICTIONARY, *sizes, header.number(0, "<q"), bool(header.number(2, "<B"))
-        ), body_size
+        dictionary, is_delta = header.number(0, "<q"), bool(header.number(2, "<B"))
+        return Message(Kind.DICTIONARY, *sizes, dictionary, is_delta), body_size
     raise ValueError(f"it has a message of kind {kind}; a table has batches and dictionaries")
 
 

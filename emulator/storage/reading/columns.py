@@ -1,11 +1,11 @@
-"""Columns of tables: their names, and texts as dictionaries."""
+"""Columns of tables: batches of their rows, their names, and texts as dictionaries."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +19,19 @@ TEXT = pa.dictionary(pa.int32(), pa.string())
 
 NO_VALUE = ("", "NA", "N/A", "NaN", "nan", "NULL", "null", "None")
 """Cells of a CSV that stand for a missing number."""
+
+
+Types: TypeAlias = "Mapping[str, pa.DataType]"
+"""The columns that are read, with the types as which they are."""
+
+
+class Batch(NamedTuple):
+    """Some rows of a file: `first` is the number of the first one in its file, from 0 on."""
+
+    path: Path
+    first: int
+    columns: Mapping[str, pa.Array[Any]]
+    num_rows: int
 
 
 def twice_in(names: Sequence[str]) -> frozenset[str]:
@@ -64,13 +77,17 @@ def is_text(kind: pa.DataType) -> bool:
     return pa.types.is_string(kind) or pa.types.is_large_string(kind)
 
 
+def is_bytes(kind: pa.DataType) -> bool:
+    return pa.types.is_binary(kind) or pa.types.is_large_binary(kind)
+
+
 def as_text(column: pa.Array[Any], kind: pa.DataType) -> pa.Array[Any]:
     """A column, as a dictionary without other texts than its own if `kind` is one, else without one."""
-    if not pa.types.is_dictionary(kind):
-        return column.dictionary_decode() if isinstance(column, pa.DictionaryArray) else column
     if not isinstance(column, pa.DictionaryArray):
-        return column.dictionary_encode()
-    if len(column.dictionary) <= len(column):
+        return column.dictionary_encode() if pa.types.is_dictionary(kind) else column
+    if not pa.types.is_dictionary(kind):
+        return column.dictionary_decode()
+    if len(column.dictionary) <= len(column) and column.indices.type == pa.int32():
         return column
     # The dictionary of a row group comes with each of its batches: only what these rows use of it is kept.
     encoded = column.indices.dictionary_encode()

@@ -32,6 +32,7 @@ _NAMES = {",": "','", ";": "';'", "\t": "a tab", "|": "'|'", " ": "blanks"}
 
 _COMMENTS = ("#", "%", "//")
 
+_WHOLE = re.compile(r"\s*-?[0-9]+\s*")
 _WITH_POINT = re.compile(rb" *[+-]?(?:[0-9]+[.][0-9]*|[.][0-9]+)(?:[eE][+-]?[0-9]+)? *")
 _WITH_THOUSANDS = re.compile(rb" *[+-]?[1-9][0-9]{0,2}(?:,[0-9]{3})+ *")
 _WITH_COMMA = re.compile(
@@ -88,6 +89,10 @@ class Sample:
         except csv.Error:
             return []
 
+    def error(self, problem: str, row: int | None = None) -> DataFileError:
+        """What is wrong with the file, or with one of its rows."""
+        return DataFileError(self.path, problem, row)
+
     def option(self, key: str, value: object = None) -> str:
         """How a value is given for the file, for messages."""
         return self.form.given.option(self.path, key, value)
@@ -103,42 +108,14 @@ class Row(NamedTuple):
     width: int
 
 
-class Cell(NamedTuple):
-    """A cell of a sample, for messages."""
-
-    path: Path
-    given: Given
-    row: int
-    column: str
-    text: str
-
-
-@dataclass(frozen=True)
-class Numbers:
-    """The numbers of a sample: the first one with a comma, and whether one has a point.
-
-    `comma` can only be a decimal comma; the comma of `either` could separate thousands as well.
-    """
-
-    comma: Cell | None
-    either: Cell | None
-    has_point: bool
-
-
 def find_dialect(
-    samples: Callable[[], Iterable[Sample]],
-    given: Given,
-    *,
-    mark: str | None = None,
-    usual: str = ",",
-    skips_bad: bool = False,
+    samples: Callable[[], Iterable[Sample]], given: Given, *, usual: str = ",", skips_bad: bool = False
 ) -> Dialect:
     """The one dialect of the files of a table.
 
     Args:
         samples: the first lines of each file; called once for each pass over them.
-        given: what need not be found.
-        mark: the separator, if the first file names it.
+        given: what need not be found; the separator may also be named by the first file.
         usual: the separator that is taken if it fits.
         skips_bad: rows with too few or too many cells may be left out: `usual` fits if it fits one row.
 
@@ -146,18 +123,18 @@ def find_dialect(
         DataFileError: two separators fit, or two readings of commas in numbers do; no one separator fits all
             files; or the columns that are given are not as many as those of a file.
     """
-    named = mark or given.mark
-    if given.columns:
-        _refuse_other_count(samples(), (named,) if named else SEPARATORS)
+    named = next(iter(samples())).form.mark or given.mark
+    if named or given.columns:
+        for sample in samples():
+            _refuse_given(sample, named)
     if named:
         separator = named
-        _refuse_one_cell(samples(), separator)
     else:
         fits_all = all(_fits(sample, usual, any_row=skips_bad) for sample in samples())
         separator = usual if fits_all else _other_separator(samples(), usual)
     decimal: str = given.decimal or "."
     if given.decimal is None and separator != ",":
-        decimal = _decimal_of([_numbers(sample, separator) for sample in samples()])
+        decimal = _decimal_of([_decimal_in(sample, separator) for sample in samples()])
     is_unusual = (named is None and separator != ",") or (given.decimal is None and decimal != ".")
     return Dialect(separator, decimal, said=is_unusual)
 
@@ -169,40 +146,29 @@ def rows_of(sample: Sample, separator: str) -> Iterator[Row]:
     """
     lines, between, number = sample.lines, separator.encode(), 0
     while number < len(lines):
-        row = _row_of(lines[number], between)
-        if row is not None:
-            yield row
-            number += 1
-            continue
-        reader = csv.reader(
-            (line.decode("utf-8", "replace") for line in islice(lines, number, None)), delimiter=separator
-        )
-        try:
-            cells = next(reader)
-        except csv.Error:
-            yield Row(b"", 0)
-            return
-        number += reader.line_num
-        if number == len(lines) and not sample.is_whole:
-            return
-        bare = ["" if separator in cell or "\n" in cell else cell for cell in cells]
-        yield Row(separator.join(bare).encode(), len(cells))
+        row, num_lines = _row_of(lines[number], between), 1
+        if row is None:
+            texts = (line.decode("utf-8", "replace") for line in islice(lines, number, None))
+            reader = csv.reader(texts, delimiter=separator)
+            try:
+                cells = next(reader)
+            except csv.Error:
+                yield Row(b"", 0)
+                return
+            bare = ["" if separator in cell or "\n" in cell else cell for cell in cells]
+            row, num_lines = Row(separator.join(bare).encode(), len(cells)), reader.line_num
+            if number + num_lines == len(lines) and not sample.is_whole:
+                return
+        yield row
+        number += num_lines
 
 
 def _row_of(line: bytes, between: bytes) -> Row | None:
     """A line as a row; None if it has quotes elsewhere than around cells, or a cell that it does not end."""
-    if b'"' not in line:
-        return Row(line, line.count(between) + 1)
-    pieces = line.split(b'"')  # in turn outside and inside of quotes
-    outside = pieces[::2]
-    if len(pieces) % 2 == 0 or not (
-        outside[0][-1:] in (b"", between)
-        and outside[-1][:1] in (b"", between)
-        and all(piece == b"" or piece[:1] == piece[-1:] == between for piece in outside[1:-1])
-    ):
-        return None
-    pieces[1::2] = [b"" if between in piece else piece for piece in pieces[1::2]]
-    return Row(b"".join(pieces), sum(piece.count(between) for piece in outside) + 1)
+    if b'"' in line:
+        quoted = rb'"(?<![^%b]")([^"]*(?:""[^"]*)*)"(?=[%b]|\Z)'.replace(b"%b", between)
+        line = re.sub(quoted, lambda cell: b"" if between in cell[1] or b'"' in cell[1] else cell[1], line)
+    return None if b'"' in line else Row(line, line.count(between) + 1)
 
 
 def _fits(sample: Sample, separator: str, *, any_row: bool = False) -> list[str]:
@@ -210,11 +176,7 @@ def _fits(sample: Sample, separator: str, *, any_row: bool = False) -> list[str]
     names = sample.names(separator)
     if len(names) < 2:
         return []
-    if b'"' in b"".join(sample.lines):
-        widths = {row.width for row in rows_of(sample, separator)}
-    else:
-        between = separator.encode()
-        widths = {line.count(between) + 1 for line in sample.lines}
+    widths = {row.width for row in rows_of(sample, separator)}
     is_fit = len(names) in widths or not sample.lines if any_row else widths <= {len(names)}
     return names if is_fit else []
 
@@ -228,14 +190,11 @@ def _other_separator(samples: Iterable[Sample], usual: str) -> str:
         if not fitting:
             _refuse_misfit(sample, usual)
             return usual
-        if first is None:
-            first, left = sample, fitting
-            continue
-        common = {mark: names for mark, names in left.items() if mark in fitting}
+        first = first or sample
+        common = {mark: names for mark, names in (left or fitting).items() if mark in fitting}
         if not common:
             here, there = (" or ".join(_NAMES[mark] for mark in marks) for marks in (fitting, left))
-            raise DataFileError(
-                sample.path,
+            raise sample.error(
                 f"has {here} between its cells, but {first.path.name} has {there}: files of one table have "
                 f"the same; save them alike, or give each kind of them a folder of its own",
             )
@@ -247,7 +206,7 @@ def _other_separator(samples: Iterable[Sample], usual: str) -> str:
             for mark, names in left.items()
         )
         options = " or ".join(first.option("separator", mark) for mark in left)
-        raise DataFileError(first.path, f"may be separated in two ways: {readings}: give {options}")
+        raise first.error(f"may be separated in two ways: {readings}: give {options}")
     return usual if usual in left else next(iter(left))
 
 
@@ -256,101 +215,91 @@ def _refuse_misfit(sample: Sample, usual: str) -> None:
 
     A header that has `usual` is read with that, and its reader names the row.
     """
-    if len(sample.names(usual)) > 1:
+    mark = next((mark for mark in SEPARATORS if len(sample.names(mark)) > 1), None)
+    if mark is None or len(sample.names(usual)) > 1:
         return
-    for mark in SEPARATORS:
-        names = sample.names(mark)
-        if len(names) < 2:
-            continue
-        misfits = (
-            (n, row.width) for n, row in enumerate(rows_of(sample, mark), 1) if row.width != len(names)
-        )
-        number, width = next(misfits)
-        can_skip = "skip_bad" in type(sample.form.given).model_fields
-        skip = " (and --skip-bad, to leave out such rows)" if can_skip else ""
-        cells = "cannot be read" if width == 0 else f"has {width} cell{'s' * (width > 1)}"
-        raise DataFileError(
-            sample.path,
-            f"{cells} with {_NAMES[mark]} between them, but the header has {len(names)}: mend the row, or "
-            f"give {sample.option('separator', mark)}{skip}",
-            number,
-        )
-
-
-def _refuse_other_count(samples: Iterable[Sample], marks: Sequence[str]) -> None:
-    """Raise DataFileError for a file whose first row has not as many cells as there are names of columns."""
-    for sample in samples:
-        number = len(sample.names(marks[0]))
-        widths = [row.width for mark in marks for row in islice(rows_of(sample, mark), 1)]
-        if widths and number not in widths:
-            is_one = max(widths) == 1 and len(sample.lines[0].split()) > 1
-            blanks = f", or give {sample.option('separator', ' ')} if blanks separate" if is_one else ""
-            raise DataFileError(
-                sample.path,
-                f"{sample.option('columns')}: has {number} name{'s' * (number > 1)}, but its first row has "
-                f"{max(widths)} cell{'s' * (max(widths) > 1)}; name each of them{blanks}",
-                1,
-            )
-
-
-def _refuse_one_cell(samples: Iterable[Sample], separator: str) -> None:
-    for sample in samples:
-        if len(sample.names(separator)) == 1 and not sample.form.given.columns:
-            mark = sample.form.given.mark or separator
-            shown = sample.header.decode("utf-8-sig", "replace")[:MOST_REASON]
-            raise DataFileError(
-                sample.path,
-                f"{sample.option('separator', mark)}: its header {shown!r} has one cell with {_NAMES[mark]} "
-                f"between cells; give another one, or none, to have it found",
-            )
-
-
-def _decimal_of(numbers: Sequence[Numbers]) -> str:
-    """The decimal point of files with these numbers; DataFileError if it cannot be told."""
-    if any(each.has_point for each in numbers):
-        return "."
-    if any(each.comma for each in numbers):
-        return ","
-    either = next((each.either for each in numbers if each.either), None)
-    if either is None:
-        return "."
-    decimal, whole = either.text.replace(",", ".", 1), either.text.replace(",", "")
-    comma, point = (either.given.option(either.path, "decimal", mark) for mark in (",", "."))
-    raise DataFileError(
-        either.path,
-        f"{either.column} = {either.text!r}: is {decimal} if its comma is a decimal point, and {whole} if it "
-        f"separates thousands, and no other number tells: give {comma} for the former; for the latter save "
-        f"the numbers without such commas, or give {point} to keep them as texts",
-        either.row,
+    num_names = len(sample.names(mark))
+    number, width = next(
+        (n, row.width) for n, row in enumerate(rows_of(sample, mark), 1) if row.width != num_names
+    )
+    can_skip = "skip_bad" in type(sample.form.given).model_fields
+    skip = " (and --skip-bad, to leave out such rows)" if can_skip else ""
+    cells = "cannot be read" if width == 0 else f"has {width} cell{'s' * (width > 1)}"
+    raise sample.error(
+        f"{cells} with {_NAMES[mark]} between them, but the header has {num_names}: mend the row, or give "
+        f"{sample.option('separator', mark)}{skip}",
+        number,
     )
 
 
-def _numbers(sample: Sample, separator: str) -> Numbers:
-    """The numbers of a sample; those with a comma are not looked for where one has a point."""
-    rows = [row.line for row in rows_of(sample, separator)]
-    if _first_cell(sample, separator, rows, b".", _WITH_POINT):
-        return Numbers(None, None, has_point=True)
-    comma = _first_cell(sample, separator, rows, b",", _WITH_COMMA)
-    either = None if comma else _first_cell(sample, separator, rows, b",", _WITH_THOUSANDS)
-    return Numbers(comma, either, has_point=False)
+def _refuse_given(sample: Sample, separator: str | None) -> None:
+    """Raise DataFileError for a file that the names of its columns, or else its separator, do not fit."""
+    given, number = sample.form.given, len(sample.names(separator or ","))
+    if not given.columns and separator and number == 1:
+        mark, shown = given.mark or separator, sample.header.decode("utf-8-sig", "replace")[:MOST_REASON]
+        raise sample.error(
+            f"{sample.option('separator', mark)}: its header {shown!r} has one cell with {_NAMES[mark]} "
+            f"between cells; give another one, or none, to have it found",
+        )
+    marks = (separator,) if separator else SEPARATORS
+    widths = [row.width for mark in marks for row in islice(rows_of(sample, mark), 1)]
+    if given.columns and widths and number not in widths:
+        is_one = max(widths) == 1 and len(sample.lines[0].split()) > 1
+        blanks = f", or give {sample.option('separator', ' ')} if blanks separate" if is_one else ""
+        raise sample.error(
+            f"{sample.option('columns')}: has {number} name{'s' * (number > 1)}, but its first row has "
+            f"{max(widths)} cell{'s' * (max(widths) > 1)}; name each of them{blanks}",
+            1,
+        )
+
+
+def _decimal_of(found: Sequence[str | DataFileError | None]) -> str:
+    """The decimal point of files in which these were found; DataFileError if it cannot be told."""
+    for mark in (".", ","):
+        if mark in found:
+            return mark
+    for error in found:
+        if isinstance(error, DataFileError):
+            raise error
+    return "."
+
+
+def _decimal_in(sample: Sample, separator: str) -> str | DataFileError | None:
+    """The decimal point of the numbers of a sample; an error if commas may separate thousands as well.
+
+    Those with a comma are not looked for where one has a point. None: no number has either.
+    """
+    lines = [row.line for row in rows_of(sample, separator)]
+    if _first_cell(lines, separator, b".", _WITH_POINT):
+        return "."
+    if _first_cell(lines, separator, b",", _WITH_COMMA):
+        return ","
+    either = _first_cell(lines, separator, b",", _WITH_THOUSANDS)
+    if either is None:
+        return None
+    row, column, text = either
+    name = dict(enumerate(sample.names(separator))).get(column, f"column {column + 1}")
+    comma, point = (sample.option("decimal", mark) for mark in (",", "."))
+    return sample.error(
+        f"{name} = {text!r}: is {text.replace(',', '.', 1)} if its comma is a decimal point, and "
+        f"{text.replace(',', '')} if it separates thousands, and no other number tells: give {comma} for the "
+        f"former; for the latter save the numbers without such commas, or give {point} to keep them as texts",
+        row,
+    )
 
 
 def _first_cell(
-    sample: Sample, separator: str, rows: Sequence[bytes], mark: bytes, pattern: re.Pattern[bytes]
-) -> Cell | None:
-    """The first cell with `mark` in it that matches a pattern."""
+    lines: Sequence[bytes], separator: str, mark: bytes, pattern: re.Pattern[bytes]
+) -> tuple[int, int, str] | None:
+    """The row, counted from 1, the column and the text of the first cell with `mark` that matches."""
     between = separator.encode()
-    for number, line in enumerate(rows, start=1):
+    for row, line in enumerate(lines, 1):
         at = line.find(mark)
         while at >= 0:
-            first = line.rfind(between, 0, at) + 1
-            end = line.find(between, at)
+            first, end = line.rfind(between, 0, at) + 1, line.find(between, at)
             end = len(line) if end < 0 else end
             if pattern.fullmatch(line, first, end):
-                column = line.count(between, 0, first)
-                names = sample.names(separator)
-                name = names[column] if column < len(names) else f"column {column + 1}"
-                return Cell(sample.path, sample.form.given, number, name, line[first:end].strip().decode())
+                return row, line.count(between, 0, first), line[first:end].strip().decode()
             at = line.find(mark, end)
     return None
 
@@ -363,18 +312,16 @@ def names_of(sample: Sample, separator: str) -> list[str]:
     if b"\0" in sample.header:
         is_big = sample.header.find(b"\0") % 2 == 0  # of a Latin letter the first byte is null
         remedy = sample.option("encoding", "utf-16-be" if is_big else "utf-16-le")
-        raise DataFileError(
-            sample.path, f"its first line has null bytes: give its encoding, such as {remedy}"
-        )
+        raise sample.error(f"its first line has null bytes: give its encoding, such as {remedy}")
     try:
         header = sample.header.decode("utf-8-sig")
         given = sample.form.given.columns
         return list(given) if given else next(csv.reader([header], delimiter=separator), [])
     except UnicodeDecodeError:
-        refuse_encoding(sample.path, sample.form.given)
+        refuse_encoding(sample.path, sample.form)
         raise
     except csv.Error as error:  # such as a carriage return alone
-        raise DataFileError(sample.path, f"cannot be read as CSV ({error})") from error
+        raise sample.error(f"cannot be read as CSV ({error})") from error
 
 
 def doubt_of(sample: Sample, names: Sequence[str]) -> str | None:
@@ -384,25 +331,17 @@ def doubt_of(sample: Sample, names: Sequence[str]) -> str | None:
     """
     if sample.form.given.columns or not names:
         return None
-    shown = abbreviated([repr(name[:MOST_SHOWN]) for name in names], ", ")
+    line = f"its first line, {abbreviated([repr(name[:MOST_SHOWN]) for name in names], ', ')},"
     if names[0].lstrip().startswith(_COMMENTS):
         lines = takewhile(lambda line: line.decode("utf-8", "replace").startswith(_COMMENTS), sample.lines)
         remedy = sample.option("skip_lines", 1 + sum(1 for _ in lines))
-        return f"its first line, {shown}, looks like a comment: leave it out with {remedy}"
+        return f"{line} looks like a comment: leave it out with {remedy}"
     if len(names) == 1 and len(names[0].split()) > 1:
-        return (
-            f"its first line, {shown}, is one cell: give {sample.option('separator', ' ')} if blanks separate"
-        )
-    numbers = [float(name) for name in names if _WITH_POINT.fullmatch(name.encode()) or _is_whole(name)]
+        return f"{line} is one cell: give {sample.option('separator', ' ')} if blanks separate"
+    numbers = [
+        float(name) for name in names if _WITH_POINT.fullmatch(name.encode()) or _WHOLE.fullmatch(name)
+    ]
     if len(numbers) < 2 or all(after - before == 1 for before, after in pairwise(numbers)):
         return None
-    columns = (*"abcdefgh"[: len(names)], *["..."][: len(names) > 8])
-    return (
-        f"its first line, {shown}, looks like data: if it has no header, name its {len(names)} columns, as "
-        f"{sample.option('columns', columns)} does"
-    )
-
-
-def _is_whole(name: str) -> bool:
-    digits = name.strip().removeprefix("-")
-    return digits.isascii() and digits.isdigit()
+    columns = sample.option("columns", (*"abcdefgh"[: len(names)], *["..."][: len(names) > 8]))
+    return f"{line} looks like data: if it has no header, name its {len(names)} columns, as {columns} does"

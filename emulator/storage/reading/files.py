@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from emulator.errors import DataFileError, abbreviated
 from emulator.storage.bounded import is_file
-from emulator.storage.reading.folders import files_below
 from emulator.storage.table_paths import TABLE_SUFFIXES, Format, format_of
 
 MOST_SHARDS = 100_000
@@ -52,9 +52,8 @@ def find_files(root: Path, chosen: Callable[[Sequence[Path]], Sequence[Path]] | 
         raise DataFileError(root, f"has no table, no file that ends with {', '.join(TABLE_SUFFIXES)}")
     tables = [path for path in tables if not path.name.endswith(LOOSE)] or tables
     if chosen is not None:
-        paths = tables = list(chosen(tables))
-    else:
-        paths = [path for path in tables if path.name.endswith(SUFFIXES)] or tables
+        tables = list(chosen(tables))
+    paths = [path for path in tables if chosen is None and path.name.endswith(SUFFIXES)] or tables
     if len(paths) > MOST_SHARDS:
         raise DataFileError(root, f"has {len(paths)} tables; at most {MOST_SHARDS} are read")
     first = format_of(paths[0])
@@ -62,7 +61,8 @@ def find_files(root: Path, chosen: Callable[[Sequence[Path]], Sequence[Path]] | 
     if other is not None:
         both = " and ".join(sorted((first, format_of(other))))
         raise DataFileError(root, f"has both {both}, {paths[0].name} and {other.name}; give one kind")
-    return Files(tuple(paths), first, tuple(path for path in tables if path not in set(paths)))
+    used = set(paths)
+    return Files(tuple(paths), first, tuple(path for path in tables if path not in used))
 
 
 def unread(files: Files) -> str | None:
@@ -72,3 +72,22 @@ def unread(files: Files) -> str | None:
     names = abbreviated([path.name for path in files.others], ", ")
     suffixes = ", ".join(SUFFIXES)
     return f"not read, beside files that end with {suffixes}: {names}; give them a folder of their own"
+
+
+def files_below(root: Path) -> list[Path]:
+    """All that is not a folder below `root`, sorted; links to folders are followed.
+
+    Raises DataFileError for a link to a folder around it, which would never end.
+    """
+    found: list[Path] = []
+    around = {root: {os.path.realpath(root)}}
+    for folder, subfolders, files in os.walk(root, followlinks=True):
+        path = Path(folder)
+        above = around.pop(path)
+        found.extend(path / name for name in files)
+        for name in subfolders:
+            real = os.path.realpath(path / name)
+            if real in above:
+                raise DataFileError(path / name, "is a link to a folder that it is in itself")
+            around[path / name] = above | {real}
+    return sorted(found)

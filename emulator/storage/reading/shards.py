@@ -7,23 +7,26 @@ file, row and column.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import pyarrow as pa
 
 from emulator.errors import DataFileError, UnknownNameError
-from emulator.storage.parquet_columns import MOST_ROWS
+from emulator.storage.parquet_columns import MOST_ROWS, damage_in_one_line
 from emulator.storage.reading.arrow_file import arrow_batches, arrow_schema
 from emulator.storage.reading.bounds import MOST_CELLS
 from emulator.storage.reading.columns import (
     TEXT,
+    Batch,
+    Types,
     kinds_of,
     missing,
+    refuse_columns,
     refuse_twice,
+    text_bytes,
     twice_in,
     without,
 )
@@ -37,15 +40,6 @@ from emulator.storage.table_paths import Format, Given
 __all__ = ["TEXT", "Batch", "Shards", "find_shards", "missing"]
 
 _REMEDY = "save it as Parquet, in which numbers are no text, and leave out columns of texts"
-
-
-class Batch(NamedTuple):
-    """Some rows of a file: `first` is the number of the first one in its file, from 0 on."""
-
-    path: Path
-    first: int
-    columns: Mapping[str, pa.Array[Any]]
-    num_rows: int
 
 
 @dataclass(frozen=True)
@@ -67,7 +61,7 @@ class Shards:
     """
 
     files: tuple[Path, ...]
-    kinds: Mapping[str, pa.DataType]
+    kinds: Types
     format: Format
     most_cells: int
     dialect: Dialect
@@ -99,15 +93,13 @@ class Shards:
 
     def digest(self) -> str:
         """A digest of the names, sizes and times of change of all files."""
-        state = hashlib.sha256()
-        for path in self.files:
-            status = path.stat()
-            state.update(repr((path.name, status.st_size, status.st_mtime_ns)).encode())
-        return state.hexdigest()
+        files = [(path.name, path.stat()) for path in self.files]
+        state = "".join(repr((name, status.st_size, status.st_mtime_ns)) for name, status in files)
+        return hashlib.sha256(state.encode()).hexdigest()
 
     def batches(
         self,
-        types: Mapping[str, pa.DataType],
+        types: Types,
         most_rows: int,
         skip: int = 0,
         malformed: Malformed = None,
@@ -132,44 +124,29 @@ class Shards:
             DataFileError: a file is damaged, a value does not have the type of its column, or there are too
                 many cells or too much text.
         """
-        total = 0
-        tally = tally or self.tally()
+        total, tally = 0, tally or self.tally()
+        with_na = [name for name in types if self.na and name in na_in]
+        na = self.na if any(types[name] != TEXT for name in with_na) else ()
+        read: Callable[[Path, int], Iterator[Batch]] = {
+            "CSV": lambda path, _: replace(self.csv(path), na=na, types=types, malformed=malformed).batches(),
+            "Parquet": lambda path, skip: parquet_batches(path, types, most_rows, skip),
+            "Arrow": lambda path, _: arrow_batches(path, types, most_rows),
+        }[self.format]
         for path in self.files:
-            parts = self._parts(path, types, most_rows, max(0, skip - total), malformed, tally, na_in)
-            first = -1
-            for first, columns in parts:
-                [num_rows] = {len(column) for column in columns.values()}
-                tally.add_rows(path, num_rows, len(self.kinds))
-                if total + num_rows > MOST_ROWS:
-                    raise DataFileError(path, f"the table has more than {MOST_ROWS} rows")
-                if total >= skip:
-                    if self.na:
-                        columns = {
-                            name: without(column, self.na) if name in na_in else column
-                            for name, column in columns.items()
-                        }
-                    yield Batch(path, first, columns, num_rows)
-                total += num_rows
-            if first < 0 and self.is_csv:
+            batch = None
+            with damage_in_one_line(path):
+                for batch in read(path, max(0, skip - total)):
+                    if not self.is_csv:  # whose text has been counted
+                        tally.add_text(path, sum(map(text_bytes, batch.columns.values())))
+                    tally.add_rows(path, batch.num_rows, len(self.kinds))
+                    if total + batch.num_rows > MOST_ROWS:
+                        raise DataFileError(path, f"the table has more than {MOST_ROWS} rows")
+                    if total >= skip:
+                        changed = {name: without(batch.columns[name], self.na) for name in with_na}
+                        yield batch._replace(columns={**batch.columns, **changed})
+                    total += batch.num_rows
+            if batch is None and self.is_csv:
                 raise DataFileError(path, "has no rows")
-
-    def _parts(
-        self,
-        path: Path,
-        types: Mapping[str, pa.DataType],
-        most_rows: int,
-        skip: int,
-        malformed: Malformed,
-        tally: Tally,
-        na_in: Collection[str],
-    ) -> Iterator[tuple[int, Mapping[str, pa.Array[Any]]]]:
-        """The batches of a file, each with the number of its first row."""
-        if self.format == "Parquet":
-            return parquet_batches(path, types, most_rows, skip, tally)
-        if self.format == "Arrow":
-            return arrow_batches(path, types, most_rows, tally)
-        na = self.na if any(name in na_in for name, kind in types.items() if kind != TEXT) else ()
-        return replace(self.csv(path), na=na).batches(types, malformed)
 
     def csv(self, path: Path) -> CsvFile:
         """One of the files, which are CSVs."""
@@ -208,61 +185,54 @@ def find_shards(
     tally = Tally(most_cells, remedy=_REMEDY)
     first = sample_of(files.paths[0], given) if files.format == "CSV" else None
     dialect = _dialect(root, files, given, first, skips_bad=skips_bad)
-    kinds: dict[str, pa.DataType] = {}
-    twice: frozenset[str] = frozenset()
-    unnamed: str | None = None
-    metadata: Mapping[bytes, bytes] = {}
-    for path in files.paths:
-        if files.format == "CSV":
-            count_text(path, tally)
-            csv = csv_of(first if first and path == root else sample_of(path, given, 0), dialect, na)
-            names = csv.names
-            own = csv.kinds(skips_bad=skips_bad) if finds_types else _of_no_type(names)
-        else:
+
+    def head_of(path: Path) -> tuple[Types, Sequence[str], Mapping[bytes, bytes]]:
+        """The types of the columns of a file, the names of all of them, and the metadata of its schema."""
+        if first is None:
             schema = _schema(path, files.format)
-            own, names = kinds_of(schema), schema.names
-            metadata = metadata or schema.metadata or {} if path == files.paths[0] else metadata
-        if path == files.paths[0]:
-            kinds, twice, all_names = own, twice_in(names), names
-            unnamed = None if "".join(names[:1]).strip() else UNNAMED
-        else:
-            _refuse_other_columns(path, own, files, kinds)
-    doubt = None if first is None else doubt_of(first, all_names)
-    notes = tuple(
-        note for note in (dialect.sentence(given), unread(files), unnamed, doubt) if note is not None
-    )
+            return kinds_of(schema), schema.names, schema.metadata or {}
+        count_text(path, tally)
+        csv = csv_of(first if path == root else sample_of(path, given, 0), dialect)
+        csv = replace(csv, na=na, malformed=(lambda: True) if skips_bad else None)
+        no_types = {name: pa.null() for name in csv.names if name.strip()}
+        return csv.kinds() if finds_types else no_types, csv.names, {}
+
+    kinds, names, metadata = head_of(files.paths[0])
+    for path in files.paths[1:]:
+        _refuse_other_columns(path, head_of(path)[0], files, kinds)
+    doubt = None if first is None else doubt_of(first, names)
+    unnamed = None if "".join(names[:1]).strip() else UNNAMED
+    notes = tuple(filter(None, (dialect.sentence(given), unread(files), unnamed, doubt)))
+    twice = twice_in(names)
     return Shards(
         files.paths, kinds, files.format, most_cells, dialect, na, metadata, notes, doubt, given, twice
     )
 
 
-def _of_no_type(names: Sequence[str]) -> dict[str, pa.DataType]:
-    return {name: pa.null() for name in names if name.strip()}
-
-
 def _schema(path: Path, kind: Format) -> pa.Schema:
-    return parquet_schema(path) if kind == "Parquet" else arrow_schema(path)
+    """The schema of a Parquet or an Arrow file with at least one row."""
+    with damage_in_one_line(path):
+        schema, num_rows = parquet_schema(path) if kind == "Parquet" else arrow_schema(path)
+        refuse_columns(path, schema.names)
+    if num_rows == 0:
+        raise DataFileError(path, "has no rows")
+    return schema
 
 
 def _dialect(root: Path, files: Files, given: Given, first: Sample | None, *, skips_bad: bool) -> Dialect:
     """How the files are read, if they are CSVs; DataFileError if a dialect is given of others."""
-    if first is not None:
-        usual = "\t" if all(".tsv" in path.suffixes for path in files.paths) else ","
-        others = files.paths[1:]  # of many files, not all in memory
-        return find_dialect(
-            lambda: chain([first], (sample_of(path, given) for path in others)),
-            given,
-            mark=first.form.mark,
-            usual=usual,
-            skips_bad=skips_bad,
-        )
-    given.refuse_of(root, files.format)
-    return Dialect()
+    if first is None:
+        given.refuse_of(root, files.format)
+        return Dialect()
+    usual = "\t" if all(".tsv" in path.suffixes for path in files.paths) else ","
+
+    def samples() -> Iterable[Sample]:  # of many files, not all in memory
+        return chain([first], (sample_of(path, given) for path in files.paths[1:]))
+
+    return find_dialect(samples, given, usual=usual, skips_bad=skips_bad)
 
 
-def _refuse_other_columns(
-    path: Path, own: Mapping[str, pa.DataType], files: Files, kinds: Mapping[str, pa.DataType]
-) -> None:
+def _refuse_other_columns(path: Path, own: Types, files: Files, kinds: Types) -> None:
     """Raise DataFileError unless a file has the columns `kinds` of the first one, also of the same types."""
     first = files.paths[0].name
     if set(own) != set(kinds):

@@ -12,7 +12,7 @@ import mmap
 import re
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, cast
@@ -26,6 +26,9 @@ from emulator.storage.table_paths import Given
 
 MOST_LINE = 2**24
 """Most letters of a line of a file with runs of blanks."""
+
+_HEAD = 2**20
+"""Bytes of a text that its form is found from."""
 
 _PIECE = 2**20
 """Bytes of a text that are read at once."""
@@ -92,15 +95,17 @@ def form_of(head: bytes, given: Given) -> Form:
     return Form(given, encoding, skipped + bool(named), separator, ends, returns)
 
 
-@contextmanager
-def opened(path: Path) -> Iterator[IO[bytes]]:
+def form_at(path: Path, given: Given) -> Form:
+    """The form of the text of a CSV."""
+    with opened(path) as file:
+        return form_of(file.read(_HEAD), given)
+
+
+def opened(path: Path) -> AbstractContextManager[IO[bytes]]:
     """Context of the bytes of a CSV as a file of Python's, decompressed."""
     if path.suffix == ".zip":
-        with opened_member(path) as member:
-            yield member
-        return
-    with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
-        yield cast(IO[bytes], file)
+        return opened_member(path)
+    return cast(IO[bytes], gzip.open(path)) if path.suffix == ".gz" else path.open("rb")
 
 
 def pieces_of(path: Path, form: Form) -> Iterator[bytes]:
@@ -110,19 +115,14 @@ def pieces_of(path: Path, form: Form) -> Iterator[bytes]:
     has.
     """
     with opened(path) as file:
-        if not form.is_plain:
-            yield from _rewritten(path, file, form)
-            return
-        while content := file.read(_PIECE):
-            yield content
+        plain = iter(lambda: file.read(_PIECE), b"")
+        yield from plain if form.is_plain else _rewritten(path, file, form)
 
 
-def refuse_encoding(path: Path, given: Given) -> None:
+def refuse_encoding(path: Path, form: Form) -> None:
     """Raise DataFileError, with its place, for the first byte that is not in the encoding of a CSV."""
     with opened(path) as file:
-        head = file.read(_PIECE)
-    with opened(path) as file:
-        for _ in _decoded(path, file, form_of(head, given)):
+        for _ in _decoded(path, file, form):
             pass
 
 
@@ -146,10 +146,7 @@ def source_of(path: Path, form: Form) -> Iterator[Any]:
             num_bytes += len(content)
             if num_bytes > tally.MOST_TEXT:
                 raise DataFileError(path, f"has more than {tally.MOST_TEXT:,} bytes of text")
-            with _room():
-                file.write(content)
-        with _room():
-            file.flush()
+            _write(file, content)
         if num_bytes == 0:
             raise DataFileError(path, "is empty")
         # NOTE: not closed here: pyarrow may still hold it, and it ends with the last reference.
@@ -157,11 +154,10 @@ def source_of(path: Path, form: Form) -> Iterator[Any]:
         yield pa.BufferReader(pa.py_buffer(mapped))
 
 
-@contextmanager
-def _room() -> Iterator[None]:
-    """Context in which a temporary file is written."""
+def _write(file: IO[bytes], content: bytes) -> None:
     try:
-        yield
+        file.write(content)
+        file.flush()
     except OSError as error:
         raise ResumableError(
             f"{tempfile.gettempdir()}: {error.strerror}; make room for an unpacked zip, or set TMPDIR, and "

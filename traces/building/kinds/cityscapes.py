@@ -79,6 +79,7 @@ class Cityscapes(ImageBuilder):
             box=np.concatenate(boxes),
         )
         large, most = self.settings.large(listing), self.settings.frames_per_client
+        assert large.value is not None
         rank, size = ranks(large.client, large.at, large.value)
         part = rank // most
         owners = zip(large.client.tolist(), part.tolist(), strict=True)

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from emulator.arrays import Ints
 from emulator.errors import DataFileError, InputError
-from emulator.storage.reading.folders import files_below
+from emulator.storage.reading.files import files_below
 from emulator.storage.reading.tally import Tally
 from traces.building.dividing import DividedSettings, divided
 from traces.building.images import ImageBuilder, WholeImageSettings

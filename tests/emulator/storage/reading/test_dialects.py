@@ -62,6 +62,10 @@ def test_what_fits_a_single_row_is_kept_where_bad_rows_may_be_left_out() -> None
     assert find_dialect(lambda: [sample(text)], Given(), skips_bad=True).separator == ","
 
 
+def test_a_quoted_cell_with_quotes_in_it_is_no_number() -> None:
+    assert find_dialect(lambda: [sample('a;b\n"1,5""";x\n')], Given()).decimal == "."
+
+
 def test_evidence_is_that_of_all_files() -> None:
     files = [sample("a;b|c\n1,500;2|3\n"), sample("a;b|c\n4,25;5,5\n", "u.csv")]
     assert find_dialect(lambda: files, Given()) == Dialect(";", ",", said=True)
