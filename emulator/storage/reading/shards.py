@@ -127,15 +127,10 @@ class Shards:
         total, tally = 0, tally or self.tally()
         with_na = [name for name in types if self.na and name in na_in]
         na = self.na if any(types[name] != TEXT for name in with_na) else ()
-        read: Callable[[Path, int], Iterator[Batch]] = {
-            "CSV": lambda path, _: replace(self.csv(path), na=na, types=types, malformed=malformed).batches(),
-            "Parquet": lambda path, skip: parquet_batches(path, types, most_rows, skip),
-            "Arrow": lambda path, _: arrow_batches(path, types, most_rows),
-        }[self.format]
         for path in self.files:
             batch = None
             with damage_in_one_line(path):
-                for batch in read(path, max(0, skip - total)):
+                for batch in self.batches_of(path, types, most_rows, max(0, skip - total), malformed, na):
                     if not self.is_csv:  # whose text has been counted
                         tally.add_text(path, sum(map(text_bytes, batch.columns.values())))
                     tally.add_rows(path, batch.num_rows, len(self.kinds))
@@ -147,6 +142,16 @@ class Shards:
                     total += batch.num_rows
             if batch is None and self.is_csv:
                 raise DataFileError(path, "has no rows")
+
+    def batches_of(
+        self, path: Path, types: Types, most_rows: int, skip: int, malformed: Malformed, na: tuple[str, ...]
+    ) -> Iterator[Batch]:
+        """The batches of one of the files, in which skipped rows may have no values; see `batches`."""
+        if self.is_csv:
+            return replace(self.csv(path), na=na, types=types, malformed=malformed).batches()
+        if self.format == "Parquet":
+            return parquet_batches(path, types, most_rows, skip)
+        return arrow_batches(path, types, most_rows)
 
     def csv(self, path: Path) -> CsvFile:
         """One of the files, which are CSVs."""

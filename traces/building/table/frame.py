@@ -6,7 +6,7 @@ Clients, labels and times are read as the builder `table` reads them, by the sam
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,18 +19,16 @@ from emulator.storage.checkpoints import delete_folder
 from emulator.storage.parquet_columns import MOST_ROWS
 from emulator.storage.reading.bounds import MOST_REASON
 from emulator.storage.reading.columns import (
+    Types,
     as_text,
     is_text,
     kinds_of,
     refuse_columns,
     refuse_twice,
-    text_bytes,
     twice_in,
 )
-from emulator.storage.reading.csv_file import Malformed
 from emulator.storage.reading.dialects import Dialect
 from emulator.storage.reading.shards import Batch, Shards
-from emulator.storage.reading.tally import Tally
 from traces.building.bad_rows import BadRows
 from traces.building.base import Built, Request
 from traces.building.rows import Rows
@@ -65,25 +63,12 @@ class FrameColumns(Shards):
         if name not in self.names:
             raise UnknownNameError("column", name, self.names, f"{PATH}: {key}")
 
-    def batches(
-        self,
-        types: Mapping[str, pa.DataType],
-        most_rows: int,
-        skip: int = 0,
-        malformed: Malformed = None,
-        tally: Tally | None = None,
-        na_in: Collection[str] = (),
-    ) -> Iterator[Batch]:
-        tally = tally or self.tally()
+    def batches_of(self, path: Path, types: Types, most_rows: int, *_: Any) -> Iterator[Batch]:
         for first in range(0, self.num_rows, most_rows):
-            num_rows = min(most_rows, self.num_rows - first)
-            columns = {
-                name: as_text(self.columns[name].slice(first, num_rows), kind) for name, kind in types.items()
-            }
-            tally.add_rows(PATH, num_rows, len(self.kinds))
-            tally.add_text(PATH, sum(map(text_bytes, columns.values())))
-            if first >= skip:
-                yield Batch(PATH, first - 1, columns, num_rows)  # messages add 1: rows are counted from 0
+            pieces = {name: self.columns[name].slice(first, most_rows) for name in types}
+            columns = {name: as_text(pieces[name], kind) for name, kind in types.items()}
+            # Messages add 1, and rows are counted from 0.
+            yield Batch(path, first - 1, columns, min(most_rows, self.num_rows - first))
 
     def named(self, rows: Rows, label: str) -> Rows:
         """The rows with the names of their classes; DataFileError for a label that has none."""
