@@ -81,7 +81,13 @@ class Workspace:
 
 
 @contextmanager
-def workspace(out: Path, plan: Mapping[str, Any], *, fresh: bool = False) -> Iterator[Workspace]:
+def workspace(
+    out: Path,
+    plan: Mapping[str, Any],
+    *,
+    fresh: bool = False,
+    nothing_after: type[BaseException] | tuple[()] = (),
+) -> Iterator[Workspace]:
     """Context in which the trace folder `out` is built; a build that was interrupted is resumed.
 
     An error or an interruption in it leaves the workspace, which the same build takes up again. An InputError
@@ -91,6 +97,7 @@ def workspace(out: Path, plan: Mapping[str, Any], *, fresh: bool = False) -> Ite
         out: the trace folder, which must not exist.
         plan: all that determines the result, as JSON values: the kind, the options, a digest of the listing.
         fresh: delete what an earlier build left, instead of resuming it.
+        nothing_after: an exception that leaves nothing, whatever is recorded.
 
     Raises:
         InputError: `out` exists, another build of it is at work or was begun with another plan, or its folder
@@ -121,8 +128,9 @@ def workspace(out: Path, plan: Mapping[str, Any], *, fresh: bool = False) -> Ite
             space = Workspace(path, out, _begun(path, out, plan))
             try:
                 yield space
-            except InputError:
-                if not space.progress and path.exists():
+            except BaseException as error:
+                is_useless = isinstance(error, InputError) and not space.progress
+                if (is_useless or isinstance(error, nothing_after)) and path.exists():
                     delete_folder(path)
                 raise
     except OSError as error:

@@ -18,7 +18,6 @@ import pyarrow as pa
 
 from emulator.arrays import Bools
 from emulator.errors import DataFileError, InputError
-from emulator.storage.checkpoints import delete_folder
 from emulator.storage.reading.files import OR_A_FOLDER
 from emulator.storage.reading.shards import Shards
 from emulator.storage.table_paths import format_of
@@ -85,12 +84,9 @@ class Table(Builder):
             encoder = _encoder(settings, shards, columns, categories, bad)
             return replace(rows, notes=(*notes, *rows.notes)), encoder
 
-        with workspace(request.out, plan, fresh=request.fresh) as space:
-            try:
-                return write_trace(settings, shards, read, request, space, version=1 if names is None else 2)
-            except InputError:  # the same command will not succeed: nothing is kept for it
-                delete_folder(space.path)
-                raise
+        # After an InputError the same command will not succeed: nothing is kept for it.
+        with workspace(request.out, plan, fresh=request.fresh, nothing_after=InputError) as space:
+            return write_trace(settings, shards, read, request, space, version=1 if names is None else 2)
 
 
 def _encoder(

@@ -15,7 +15,6 @@ import numpy as np
 import pyarrow as pa
 
 from emulator.errors import DataFileError, InputError, UnknownNameError
-from emulator.storage.checkpoints import delete_folder
 from emulator.storage.parquet_columns import MOST_ROWS
 from emulator.storage.reading.bounds import MOST_REASON
 from emulator.storage.reading.columns import (
@@ -182,16 +181,11 @@ def write_frame(
         raise DataFileError(PATH, "has no rows")
     columns = frame_columns(frame, settings, class_names)
     refuse_types(columns, settings)
-    with workspace(out, {"kind": "frame"}, fresh=fresh) as space:
+
+    def read(bad: BadRows) -> tuple[Rows, Encoder]:
+        rows, _ = read_keys(columns, settings, bad)
+        return columns.named(rows, settings.label), Samples(values, bad)
+
+    with workspace(out, {"kind": "frame"}, fresh=fresh, nothing_after=BaseException) as space:
         space.record({})  # what an attempt that was killed left of other arrays, perhaps, is written anew
-
-        def read(bad: BadRows) -> tuple[Rows, Encoder]:
-            rows, _ = read_keys(columns, settings, bad)
-            return columns.named(rows, settings.label), Samples(values, bad)
-
-        try:
-            return write_trace(settings, columns, read, Request(PATH, out), space)
-        except BaseException:
-            if space.path.exists():
-                delete_folder(space.path)
-            raise
+        return write_trace(settings, columns, read, Request(PATH, out), space)

@@ -12,8 +12,7 @@ import pytest
 
 from emulator.errors import EmulatorError, InputError
 from tests.traces.building.table.tables import build, rows
-from traces.building import Built
-from traces.building.table import frame as frame_module
+from traces.building import Built, workspace
 from traces.building.table.encoders.samples import Samples
 from traces.building.table.frame import write_frame
 from traces.building.table.settings import TableSettings
@@ -114,7 +113,7 @@ def test_a_build_that_fails_leaves_nothing_and_what_a_killed_one_leaves_is_writt
         with pytest.raises(KeyboardInterrupt):
             write(out, SAMPLES, FEW)
         assert list(tmp_path.iterdir()) == []
-        patched.setattr(frame_module, "delete_folder", lambda path: None)
+        patched.setattr(workspace, "delete_folder", lambda path: None)
         with pytest.raises(KeyboardInterrupt):
             write(out, SAMPLES + 1, FEW)
         assert [path.name for path in tmp_path.iterdir()] == ["out.building"]
