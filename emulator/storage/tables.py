@@ -141,7 +141,7 @@ class TableFile:
             values: Floats = np.concatenate([np.zeros(0), *chunks])
         except pa.ArrowInvalid as error:
             row = first_unlike(column, pa.float64())
-            shown = repr(self._python(column.slice(row, 1), name)[0])[:MOST_REASON]
+            shown = repr(self._python(self.table.column(name).slice(row, 1), name)[0])[:MOST_REASON]
             problem = f"column {name!r} must hold numbers, not {shown}"
             raise DataFileError(self.path, problem, row + 1) from error
         except pa.ArrowNotImplementedError as error:
