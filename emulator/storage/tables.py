@@ -130,10 +130,10 @@ class TableFile:
         if self.csv is not None and self.csv.dialect.decimal == "," and pa.types.is_string(column.type):
             column = pc.replace_substring(column, ",", ".")  # of a column in which a text is, which is named
         try:
-            numbers: Any = pc.cast(column, pa.float64())
+            numbers = pc.cast(column, pa.float64())
             # NOTE: the ordinary conversion imports pandas, where it is installed.
-            chunks = map(np.from_dlpack, numbers.fill_null(np.nan).chunks)
-            values: Floats = np.concatenate([np.zeros(0), *chunks])
+            convert = np.asarray if numbers.null_count else np.from_dlpack
+            values: Floats = np.concatenate([np.zeros(0), *map(convert, numbers.chunks)])
         except pa.ArrowInvalid as error:
             row = first_unlike(column, pa.float64())
             shown = repr(self._python(self.table.column(name).slice(row, 1), name)[0])[:MOST_REASON]
