@@ -70,8 +70,8 @@ class Columns(ABC):
         return name in self.names
 
     @abstractmethod
-    def _numbers(self, name: str, kind: pa.DataType) -> Iterator[Piece]:
-        """A column of numbers, of whole ones if `kind` is a type of such; DataFileError if it has others."""
+    def _numbers(self, name: str, *, whole: bool) -> Iterator[Piece]:
+        """A column of numbers, or of whole ones; DataFileError if it has others."""
 
     def integers(self, name: str, least: int = -(2**63), most: int = 2**63 - 1) -> np.ndarray:
         """Read a column of whole numbers.
@@ -89,7 +89,7 @@ class Columns(ABC):
         """
         kind = np.promote_types(np.min_scalar_type(-1 - most), np.min_scalar_type(least))
         values, rule = np.empty(self.num_rows, kind), f"must be from {least} to {most}"
-        return self._filled(values, name, pa.int64(), lambda of: (of < least) | (of > most), rule)
+        return self._filled(values, name, lambda numbers: (numbers < least) | (numbers > most), rule)
 
     def numbers(self, name: str) -> Floats:
         """Read a column of numbers.
@@ -101,18 +101,13 @@ class Columns(ABC):
             DataFileError: a value is missing or not finite, or the column has another type.
         """
         values, rule = np.empty(self.num_rows, np.float64), "must be a finite number"
-        return self._filled(values, name, pa.float64(), lambda of: ~np.isfinite(of), rule)
+        return self._filled(values, name, lambda numbers: ~np.isfinite(numbers), rule)
 
     def _filled(
-        self,
-        values: np.ndarray,
-        name: str,
-        kind: pa.DataType,
-        is_bad: Callable[[np.ndarray], Bools],
-        rule: str,
+        self, values: np.ndarray, name: str, is_bad: Callable[[np.ndarray], Bools], rule: str
     ) -> np.ndarray:
         """`values` (rows,) filled with a column of numbers; DataFileError, with the rule, for a bad one."""
-        for first, piece in self._numbers(name, kind):
+        for first, piece in self._numbers(name, whole=np.issubdtype(values.dtype, np.integer)):
             self._refuse_missing(name, piece, first)
             numbers: Any = np.from_dlpack(piece)
             bad = is_bad(numbers)
@@ -255,10 +250,10 @@ class ParquetColumns(Columns):
                     self.path, f"damaged: it has {self.num_rows} rows, and column {name!r} a different number"
                 )
 
-    def _numbers(self, name: str, kind: pa.DataType) -> Iterator[Piece]:
-        own, is_whole = self.kind(name), pa.types.is_integer(kind)
-        is_fit = pa.types.is_integer(own) or (pa.types.is_floating(own) and not is_whole)
-        self._require(name, is_fit, f"it must hold {'whole ' * is_whole}numbers")
+    def _numbers(self, name: str, *, whole: bool) -> Iterator[Piece]:
+        kind = self.kind(name)
+        is_fit = pa.types.is_integer(kind) or (pa.types.is_floating(kind) and not whole)
+        self._require(name, is_fit, f"it must hold {'whole numbers' if whole else 'numbers'}")
         return self.pieces(name)
 
     def _require(self, name: str, is_fit: bool, rule: str) -> None:

@@ -65,7 +65,7 @@ class TableFile:
         csv: How texts are read from it again; None unless it is a CSV.
         twice: Names that several columns have, which may not be used.
         notes: What is to be told about how it was read.
-        doubt: Why its first line may be no header; None: it looks like one.
+        doubt: A clause on why its first line may be no header; none if it looks like one.
     """
 
     path: Path
@@ -73,7 +73,7 @@ class TableFile:
     csv: CsvFile | None = None
     twice: frozenset[str] = frozenset()
     notes: tuple[str, ...] = ()
-    doubt: str | None = None
+    doubt: str = ""
     _ids: dict[str, Ids] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __len__(self) -> int:
@@ -95,19 +95,14 @@ class TableFile:
     @property
     def has(self) -> str:
         """A clause on which columns there are, for an error about one that is not."""
-        return f"it has {', '.join(self.columns)}{self._doubt}"
-
-    @property
-    def _doubt(self) -> str:
-        return "" if self.doubt is None else f"; {self.doubt}"
+        return f"it has {', '.join(self.columns)}{self.doubt}"
 
     def refuse_others(self, known: Collection[str]) -> None:
         """Raise DataFileError for a column not in `known`: a misspelt one must not be ignored."""
         for name in self.columns:
             if name not in known:
-                raise DataFileError(
-                    self.path, f"unknown column {name!r}; known are {', '.join(sorted(known))}{self._doubt}"
-                )
+                choices = ", ".join(sorted(known))
+                raise DataFileError(self.path, f"unknown column {name!r}; known are {choices}{self.doubt}")
 
     def unread(self, known: Collection[str]) -> tuple[str, ...]:
         """A note that names the columns not in `known`, which nothing reads; none without such columns.
@@ -135,13 +130,13 @@ class TableFile:
         if self.csv is not None and self.csv.dialect.decimal == "," and pa.types.is_string(column.type):
             column = pc.replace_substring(column, ",", ".")  # of a column in which a text is, which is named
         try:
-            numbers: Any = pc.cast(column, pa.float64())
+            numbers = pc.cast(column, pa.float64())
             # NOTE: the ordinary conversion imports pandas, where it is installed.
-            chunks = map(np.from_dlpack, numbers.fill_null(np.nan).chunks)
-            values: Floats = np.concatenate([np.zeros(0), *chunks])
+            convert = np.asarray if numbers.null_count else np.from_dlpack
+            values: Floats = np.concatenate([np.zeros(0), *map(convert, numbers.chunks)])
         except pa.ArrowInvalid as error:
             row = first_unlike(column, pa.float64())
-            shown = repr(self._python(column.slice(row, 1), name)[0])[:MOST_REASON]
+            shown = repr(self._python(self.table.column(name).slice(row, 1), name)[0])[:MOST_REASON]
             problem = f"column {name!r} must hold numbers, not {shown}"
             raise DataFileError(self.path, problem, row + 1) from error
         except pa.ArrowNotImplementedError as error:
@@ -331,7 +326,8 @@ def read_table(path: Path, given: Given = Given()) -> TableFile:  # noqa: B008  
     if csv is not None and len(shards.kinds) < len(csv.names):
         places = {name: number for number, name in reversed([*enumerate(csv.names)])}
         table = table.select([places[name] for name in shards.kinds])
-    return TableFile(path, table, csv, shards.twice, shards.notes, shards.doubt)
+    doubt = f"; {shards.doubt}" if shards.doubt else ""
+    return TableFile(path, table, csv, shards.twice, shards.notes, doubt)
 
 
 def _refuse_too_much_text(path: Path, given: Given) -> None:

@@ -60,13 +60,13 @@ class TextColumns(Columns):
             raise DataFileError(self.path, f"{name} is missing", row=texts.index("") + 1)
         return texts
 
-    def _numbers(self, name: str, kind: pa.DataType) -> Iterator[Piece]:
-        texts = pa.array(self.texts(name), pa.string())
+    def _numbers(self, name: str, *, whole: bool) -> Iterator[Piece]:
+        texts, kind = pa.array(self.texts(name), pa.string()), pa.int64() if whole else pa.float64()
         try:
             return iter([(0, pc.cast(texts, kind))])
         except pa.ArrowInvalid as error:
             row = first_unlike(texts, kind)
-            what = "a whole number" if pa.types.is_integer(kind) else "a number"
+            what = "a whole number" if whole else "a number"
             problem = f"{name} = {texts[row].as_py()!r}: must be {what}"
             raise DataFileError(self.path, problem, row + 1) from error
 

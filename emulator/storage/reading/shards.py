@@ -208,10 +208,8 @@ def find_shards(
     doubt = None if first is None else doubt_of(first, names)
     unnamed = None if "".join(names[:1]).strip() else UNNAMED
     notes = tuple(filter(None, (dialect.sentence(given), unread(files), unnamed, doubt)))
-    twice = twice_in(names)
-    return Shards(
-        files.paths, kinds, files.format, most_cells, dialect, na, metadata, notes, doubt, given, twice
-    )
+    twice, paths = twice_in(names), files.paths
+    return Shards(paths, kinds, files.format, most_cells, dialect, na, metadata, notes, doubt, given, twice)
 
 
 def _schema(path: Path, kind: Format) -> pa.Schema:
