@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,8 @@ import pyarrow.compute as pc
 
 from emulator.arrays import Bools
 from emulator.errors import DataFileError
-from emulator.storage.reading.shards import Shards
+from emulator.storage.reading.shards import Shards, missing
+from traces.building.rules import Cells
 
 MOST_VALUES = 2**14
 """Most values of a vector."""
@@ -53,32 +55,35 @@ def batch_rows(num_values: int) -> int:
     return max(FEWEST_ROWS, VALUES // num_values)
 
 
-def vectors_in(column: pa.Array[Any], shape: Shape) -> tuple[pa.Array[Any], Bools]:
+def vectors_in(name: str, column: pa.Array[Any], shape: Shape) -> tuple[pa.Array[Any], Cells]:
     """The values of a column of vectors, whose offsets have been validated.
 
     Returns:
-        The values one after the other, of the rows that have the shape; and (rows,) which rows these are.
+        The values one after the other, of the rows that have the shape; and what the rules of vectors look
+        at, of which `fits` (rows,) says which rows these are.
     """
     fits = _fits(column, shape)
-    if not fits.all():
-        column = column.filter(pa.array(fits))
+    values = column if fits.all() else column.filter(pa.array(fits))
     for _ in shape:
-        column = _inner(column)
-    return column, fits
+        values = _inner(values)
+    return values, Cells(
+        name=name,
+        is_missing=missing(column),
+        fits=fits,
+        size=_product(shape),
+        found=partial(_other, column, shape),
+    )
 
 
-def misfit(name: str, column: pa.Array[Any], shape: Shape, row: int) -> str:
-    """What is wrong with a row of a column that does not have the shape."""
+def _other(column: pa.Array[Any], shape: Shape, row: int) -> str:
+    """The list in a row of a column that does not have the shape."""
     piece: pa.Array[Any] = column.slice(row, 1)
-    rule = f"must have {_product(shape)} values, as the first row has; --skip-bad leaves out such rows"
     for depth, size in enumerate(shape):
         lengths = _lengths(piece)
         other = lengths[lengths != size]
-        if len(other) and depth == 0 and other[0] < 0:
-            return f"{name} is missing; a vector is not filled: leave out such rows with --skip-bad"
         if len(other):
             found = "nothing" if other[0] < 0 else str(other[0])
-            return f"{name} = {'a list with ' * (depth > 0)}a list of {found}: {rule}"
+            return f"{'a list with ' * (depth > 0)}a list of {found}"
         piece = _inner(piece)
     raise AssertionError(f"row {row} fits")
 

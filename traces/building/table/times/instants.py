@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
-from zoneinfo import ZoneInfo
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +17,7 @@ from traces.building.bad_rows import BadRows
 from traces.building.rules import INSTANTS, MIXED_TIMES, PRESENT, TIMES, WRITTEN_TIMES
 from traces.building.table.key_columns import Column, coded
 from traces.building.table.times.time_texts import formatted_times, iso_times
-from traces.building.table.times.time_zones import local_times
+from traces.building.table.times.time_zones import local_times, zone_named
 from traces.building.table.times.unix_times import Unit, UnixTimes, of_texts
 
 NAIVE, OFFSET, UNIX = range(3)
@@ -77,7 +76,7 @@ class Times(Column):
         super().__init__(name, bad, optional=optional)
         self.options = options
         self._unix = UnixTimes(self, options.unix)
-        self._zone = None if options.zone is None else ZoneInfo(options.zone)
+        self._zone = None if options.zone is None else zone_named(options.zone)
         self._first: _First | None = None
 
     @property

@@ -104,21 +104,19 @@ def refuse_format(pattern: str) -> None:
     ValueError: '%H:%M' has no year: neither %Y nor %y
     """
     names = [name for name in _DIRECTIVE.findall(pattern) if name != "%"]
-    known = {*_DIGITS, *_OTHERS}
-    unknown = next((name for name in names if name not in known), None)
-    if unknown is not None:
-        choices = " ".join(f"%{name}" for name in (*_DIGITS, *_OTHERS))
-        raise ValueError(f"{pattern!r} has %{unknown}, which is no directive; these are {choices}")
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice is not None:
-        raise ValueError(f"{pattern!r} has %{twice} twice")
-    for problem, is_so in (
-        ("has no year: neither %Y nor %y", not {"Y", "y"} & {*names}),
-        ("has two years: %Y and %y", {"Y", "y"} <= {*names}),
-        ("has several of %m, %b, %B and %j", len({"m", "b", "B", "j"} & {*names}) > 1),
-        ("has a day and no month: neither %m nor %b nor %B", "d" in names and not {"m", "b", "B"} & {*names}),
-        ("has one of %I and %p without the other", ("I" in names) != ("p" in names)),
-        ("has two hours: %H and %I", {"H", "I"} <= {*names}),
+    unknown = [name for name in names if name not in (*_DIGITS, *_OTHERS)]
+    twice = [name for name in names if names.count(name) > 1]
+    choices = " ".join(f"%{name}" for name in (*_DIGITS, *_OTHERS))
+    month = {"m", "b", "B"} & {*names}
+    for is_so, problem in (
+        (unknown, f"has %{''.join(unknown[:1])}, which is no directive; these are {choices}"),
+        (twice, f"has %{''.join(twice[:1])} twice"),
+        (not {"Y", "y"} & {*names}, "has no year: neither %Y nor %y"),
+        ({"Y", "y"} <= {*names}, "has two years: %Y and %y"),
+        (len(month | ({"j"} & {*names})) > 1, "has several of %m, %b, %B and %j"),
+        ("d" in names and not month, "has a day and no month: neither %m nor %b nor %B"),
+        (("I" in names) != ("p" in names), "has one of %I and %p without the other"),
+        ({"H", "I"} <= {*names}, "has two hours: %H and %I"),
     ):
         if is_so:
             raise ValueError(f"{pattern!r} {problem}")
