@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 
@@ -51,7 +50,12 @@ class BadRows:
             for row in new:
                 count_cause(self.causes, problem(row))
         self.rows.update((start + numbers).tolist())
-        self._count(batch.path, error)
+        self.first = self.first or str(error)
+        if len(self) > self.most == 0:
+            raise error
+        if len(self) > self.most:
+            many = f"more than --skip-bad {self.most} rows are bad: {len(self)}"
+            raise DataFileError(batch.path, f"{many}; the first: {self.first}") from error
 
     def remark(self) -> str | None:
         """What was left out, by the commonest cause; None if nothing was."""
@@ -72,14 +76,3 @@ class BadRows:
     def numbers(self) -> Ints:
         """The numbers of all bad rows, ascending."""
         return np.array(sorted(self.rows), dtype=np.int64)
-
-    def _count(self, path: Path, error: DataFileError) -> None:
-        if self.first is None:
-            self.first = str(error)
-        if len(self) <= self.most:
-            return
-        if self.most == 0:
-            raise error
-        raise DataFileError(
-            path, f"more than --skip-bad {self.most} rows are bad: {len(self)}; the first: {self.first}"
-        ) from error

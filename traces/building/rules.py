@@ -108,22 +108,20 @@ def problem_of(rules: Rules, of: object) -> str | None:
 # -- tables
 
 REGRESSION = "a regression target; labels are classes: integers or texts"
+SEQUENCE = "a sequence or several labels of a sample; labels are classes: integers or texts"
 TIMES = "a date or a timestamp in ISO 8601, as 2015-01-31 or 2015-01-31T12:00:00Z"
 
-MISSING = Rule(lambda c: c.is_missing, "{name} is missing")
-
-PRESENT = (MISSING,)
+PRESENT = (Rule(lambda c: c.is_missing, "{name} is missing"),)
 
 WHOLE = (
-    MISSING,
-    Rule(
-        lambda c: (c.value < c.least) | (c.value > c.most), "{name} = {value}: must be from {least} to {most}"
-    ),
+    *PRESENT,
+    Rule(lambda c: c.value < c.least, "{name} = {value}: must be from {least} to {most}"),
+    Rule(lambda c: c.value > c.most, "{name} = {value}: must be from {least} to {most}"),
 )
 FRACTIONS = (Rule(lambda c: ~c.is_whole, "{name} = {value}: must be a whole number, or empty for never"),)
 """Whole numbers that are written as fractions."""
 
-NUMBERS = (MISSING, Rule(lambda c: ~np.isfinite(c.value), "{name} = {value}: must be a finite number"))
+NUMBERS = (*PRESENT, Rule(lambda c: ~np.isfinite(c.value), "{name} = {value}: must be a finite number"))
 
 NAMES = (Rule(lambda c: c.is_missing, "{name} is missing: the {what} of the row"),)
 
@@ -152,7 +150,7 @@ LABELS = (Rule(lambda c: c.is_text, "{name} = {value!r}: must be a whole number,
 """Labels of which the first ones are numbers."""
 
 INSTANTS = (Rule(lambda c: (c.value < EARLIEST_US) | (c.value >= LATEST_US), f"{{name}} {OUT_OF_RANGE}"),)
-WRITTEN_TIMES = (MISSING, Rule(lambda c: ~c.is_time, "{name} = {value!r}: {expected}"))
+WRITTEN_TIMES = (*PRESENT, Rule(lambda c: ~c.is_time, "{name} = {value!r}: {expected}"))
 MIXED_TIMES = (
     Rule(
         lambda c: c.is_time & c.is_local,
@@ -211,35 +209,22 @@ VECTORS = (
     ),
 )
 
-KINDS: Rules = (
-    Rule(
-        lambda c: c.key == "label" and pa.types.is_decimal(c.kind),
-        f"label: column {{name!r}} is {{kind}}, {REGRESSION}",
-    ),
-    Rule(
-        lambda c: c.key == "label" and pa.types.is_nested(c.kind),
-        "label: column {name!r} is {kind}, a sequence or several labels of a sample; labels are classes: "
-        "integers or texts",
-    ),
-    Rule(
-        lambda c: c.key in ("client", "label", "split") and not (c.is_csv or _is_name(c.key, c.kind)),
-        "{key}: column {name!r} is {kind}; it must hold texts or whole numbers",
-    ),
-    Rule(
-        lambda c: (
-            c.key in ("step", "count", "concept")
-            and not (pa.types.is_integer(c.kind) or (c.is_csv and pa.types.is_null(c.kind)))
-        ),
-        "{key}: column {name!r} is {kind}; it must hold whole numbers",
-    ),
+_NAMED, _WHOLE = ("client", "label", "split"), ("step", "count", "concept")
+
+KINDS = (
+    Rule(lambda c: c.key == "label" and pa.types.is_decimal(c.kind), f", {REGRESSION}"),
+    Rule(lambda c: c.key == "label" and pa.types.is_nested(c.kind), f", {SEQUENCE}"),
+    Rule(lambda c: c.key in _NAMED and not _is_name(c), "; it must hold texts or whole numbers"),
+    Rule(lambda c: c.key in _WHOLE and not _is_whole(c), "; it must hold whole numbers"),
 )
-"""The types of columns that are no features."""
+"""The types of columns that are no features, by what the columns are."""
 
 
-def _is_name(key: str, kind: pa.DataType) -> bool:
-    return (
-        pa.types.is_integer(kind)
-        or pa.types.is_boolean(kind)
-        or is_text(kind)
-        or (key == "label" and pa.types.is_floating(kind))  # whole numbers, perhaps
-    )
+def _is_name(c: Cells) -> bool:
+    is_fraction = c.key == "label" and pa.types.is_floating(c.kind)  # whole numbers, perhaps
+    is_known = pa.types.is_integer(c.kind) or pa.types.is_boolean(c.kind) or is_text(c.kind)
+    return bool(c.is_csv or is_fraction or is_known)
+
+
+def _is_whole(c: Cells) -> bool:
+    return bool(pa.types.is_integer(c.kind) or (c.is_csv and pa.types.is_null(c.kind)))

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from emulator.arrays import Bools, Ints
 from emulator.errors import DataFileError
 from emulator.storage.parquet_columns import MOST_TEXTS
-from emulator.storage.reading.shards import Batch, missing
+from emulator.storage.reading.shards import TEXT, Batch, missing
 from traces.building.bad_rows import BadRows
 from traces.building.rules import FRACTIONS, NAMES, NUMBERS, SPLITS, WHOLE, Cells, Rules, keep, refuse
 from traces.files.expiry import MOST_STEP
@@ -43,6 +43,10 @@ class Column:
     """
 
     never: Any
+    unit = "numbers"
+    has_zone = False
+    has_column = True
+    notes: tuple[str, ...] = ()
 
     def __init__(self, name: str, bad: BadRows, *, optional: bool = False) -> None:
         self.name = name
@@ -52,17 +56,9 @@ class Column:
         self._blocks: list[np.ndarray] = []
         self._used = 0  # of the last block
 
-    @property
-    def unit(self) -> str:
-        return "numbers"
-
-    @property
-    def has_zone(self) -> bool:
-        return False
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        return ()
+    def read_as(self, kind: pa.DataType) -> pa.DataType:
+        """The type as which a column of a CSV is read whose first values are of type `kind`."""
+        return TEXT
 
     def new_names(self) -> Iterator[str]:
         """The names that were not there when this was last called."""
@@ -141,6 +137,11 @@ class Numbers(Column):
         self.bounds = bounds
         self.never = np.float64(np.inf) if bounds is None else np.int32(MOST_STEP + 1)
 
+    def read_as(self, kind: pa.DataType) -> pa.DataType:
+        if self.bounds is None or (self.optional and pa.types.is_floating(kind)):
+            return pa.float64()
+        return pa.int64()
+
     def values(self, batch: Batch, start: int, present: Bools | None) -> np.ndarray:
         column = batch.columns[self.name]
         if not (is_number(column.type) or pa.types.is_boolean(column.type)):
@@ -164,33 +165,22 @@ class Numbers(Column):
 class Values(Column):
     """Texts or whole numbers, each of which is a name: of a client, a class, a split, or a category.
 
-    `choices` are the names that are allowed, with their numbers, which are what is kept.
+    There are `most` different ones. `told` is what their rules are told besides the values.
     """
 
     never = np.int32(-1)
     rules: Rules = NAMES
+    dtype: np.dtype = np.dtype(np.int32)
+    remedy = ""
 
     def __init__(
-        self,
-        name: str,
-        what: str,
-        most: int,
-        bad: BadRows,
-        choices: Mapping[str, int] | None = None,
-        *,
-        optional: bool = False,
+        self, name: str, what: str, most: int, bad: BadRows, *, optional: bool = False, **told: Any
     ) -> None:
         super().__init__(name, bad, optional=optional)
-        self.what, self.most, self.choices = what, most, choices
-        self.known: dict[str, int] = dict(choices or {})
-        self.told: dict[str, Any] = {"what": what}
-        """What the rules are told besides the values."""
+        self.what, self.most, self.told = what, most, told
+        self.known: dict[str, int] = {}
         self.is_whole = False
-        self._num_counted = len(self.known)
-        self._dtype = np.dtype(np.int8 if choices else np.int32)
-        if choices:
-            self.rules = SPLITS
-            self.told |= {"choices": choices, "either": " or ".join(choices)}
+        self._num_counted = 0
 
     def values(self, batch: Batch, start: int, present: Bools | None) -> np.ndarray:
         column = batch.columns[self.name]
@@ -202,26 +192,21 @@ class Values(Column):
             return whole.astype(np.int32) if fits else whole
         column, codes = coded(column)
         texts, is_missing = column.to_pylist(), missing(column)
-        kept = self.keep(
-            self.rules, batch, start, present, codes=codes, value=texts, is_missing=is_missing, **self.told
-        )
+        cells = {"codes": codes, "value": texts, "is_missing": is_missing, "what": self.what, **self.told}
+        kept = self.keep(self.rules, batch, start, present, **cells)
         used = np.zeros(len(texts), dtype=np.bool_)
         used[codes if kept.all() else codes[kept]] = True
         known = self.known
-        numbers = np.zeros(len(texts), dtype=self._dtype)
+        numbers = np.zeros(len(texts), self.dtype)
         numbers[used] = [known.setdefault(text, len(known)) for text in compress(texts, used.tolist())]
         if len(known) > self.most:
-            raise self.too_many(batch)
+            many = f"{self.what}: column {self.name!r} has more than {self.most} different values"
+            raise DataFileError(batch.path, many + self.remedy)
         return numbers[codes]
 
     def new_names(self) -> Iterator[str]:
         number, self._num_counted = len(self.known) - self._num_counted, len(self.known)
         return islice(reversed(self.known), number)
-
-    def too_many(self, batch: Batch) -> DataFileError:
-        return DataFileError(
-            batch.path, f"{self.what}: column {self.name!r} has more than {self.most} different values"
-        )
 
     def finish(self) -> tuple[np.ndarray, Names]:
         """The rank (rows,) of each value among the different ones, and these: numbers if all are, else texts.
@@ -229,8 +214,6 @@ class Values(Column):
         Numbers ascend, and so do texts.
         """
         codes = self.all()
-        if self.choices:
-            return codes, tuple(self.known)
         if self.is_whole:
             distinct, rank = ranks_of(codes)
             return rank, distinct
@@ -247,8 +230,25 @@ class Values(Column):
         return codes, tuple(names)
 
 
+class Splits(Values):
+    """Texts of which each stands for a split: `choices` has its number, which is what is kept."""
+
+    rules = SPLITS
+    dtype = np.dtype(np.int8)
+
+    def __init__(self, name: str, choices: Mapping[str, int], bad: BadRows) -> None:
+        super().__init__(name, "split", len(choices), bad, choices=choices, either=" or ".join(choices))
+        self.known = dict(choices)
+        self._num_counted = len(choices)
+
+    def finish(self) -> tuple[np.ndarray, Names]:
+        return self.all(), ()
+
+
 class FileClients(Values):
     """The clients of files: all rows of a file have the same one."""
+
+    has_column = False
 
     def __init__(self, owners: Mapping[Path, str], bad: BadRows) -> None:
         super().__init__("client_from", "client", MOST_TEXTS, bad)

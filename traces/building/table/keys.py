@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,10 +17,10 @@ from emulator.storage.reading.shards import TEXT, Shards
 from traces.building.bad_rows import BadRows
 from traces.building.rules import KINDS, Cells, problem_of
 from traces.building.table.expiry import refuse_never_held
-from traces.building.table.key_columns import Column, FileClients, Names, Numbers, Values, is_number
+from traces.building.table.key_columns import Column, FileClients, Names, Numbers, Splits, Values, is_number
 from traces.building.table.labels import Labels
 from traces.building.table.settings import TableSettings
-from traces.building.table.times.instants import Times, read_as
+from traces.building.table.times.instants import Times
 from traces.files.arrivals import BOUNDS
 
 ROWS = 2**16
@@ -79,53 +80,43 @@ def read_keys(
         DataFileError: a value is missing or breaks a rule, and may not be left out; or the table has too many
             cells, counted while they are read.
     """
-    columns = settings.columns_of_keys()
     readers: dict[str, Column] = {} if owners is None else {"client": FileClients(owners, bad)}
-    for key, name in columns.items():
+    for key, name in settings.columns_of_keys().items():
         readers[key] = (
             Labels(name, shards, bad, class_names)
             if key == "label"
             else _reader_of(key, name, shards, settings, bad)
         )
-    one_hot = {name: Values(name, name, MOST_CATEGORIES, bad, optional=True) for name in settings.one_hot}
-    types = {name: _read_as(shards, settings, key, name) for key, name in columns.items()}
-    types |= {name: _read_as(shards, settings, "one_hot", name) for name in one_hot}
+    one_hot = [Values(name, name, MOST_CATEGORIES, bad, optional=True) for name in settings.one_hot]
+    columns = [*readers.values(), *one_hot]
+    types = {reader.name: _read_as(shards, reader) for reader in columns if reader.has_column}
     start = 0
     malformed = bad.malformed_line if bad.most else None
     tally = shards.tally()
     na_in = types if settings.na_everywhere else settings.one_hot
     for batch in shards.batches(types, ROWS, malformed=malformed, tally=tally, na_in=na_in):
-        for reader in (*readers.values(), *one_hot.values()):
+        for reader in columns:
             reader.add(batch, start)
             tally.add_names(batch.path, reader.new_names())
         start += batch.num_rows
-    found = {key: reader.finish() for key, reader in readers.items()}
-    values = {key: codes for key, (codes, _) in found.items()}
     at = None if settings.instant is None else readers[settings.instant[0]]
-    arrived = None if settings.instant is None else values[settings.instant[0]]
-    if at is not None and arrived is not None and "expiry" in readers:
+    found = {"at" if reader is at else key: reader.finish() for key, reader in readers.items()}
+    values: dict[str, Any] = dict.fromkeys(("client", "at", "split", "count", "concept", "expiry"))
+    values |= {key: codes for key, (codes, _) in found.items()}
+    if at is not None and "expiry" in readers:
         expiry = readers["expiry"]
         if expiry.has_some and expiry.unit != at.unit:
-            raise DataFileError(
-                shards.files[0],
-                f"expiry: column {expiry.name!r} holds {expiry.unit}, and {at.name!r} {at.unit}; give both "
-                f"alike",
-            )
-        refuse_never_held(shards, arrived, values["expiry"], (at.name, expiry.name), bad)
+            units = f"holds {expiry.unit}, and {at.name!r} {at.unit}; give both alike"
+            raise DataFileError(shards.files[0], f"expiry: column {expiry.name!r} {units}")
+        refuse_never_held(shards, values["at"], values["expiry"], (at.name, expiry.name), bad)
     return Keys(
         num_rows=start,
-        client=values.get("client"),
         clients=found["client"][1] if "client" in found else (),
-        label=values["label"],
         classes=tuple(map(str, found["label"][1])),
-        at=arrived,
         has_zone=at is not None and at.has_zone,
-        split=values.get("split"),
-        count=values.get("count"),
-        concept=values.get("concept"),
-        expiry=values.get("expiry"),
-        categories={name: tuple(map(str, reader.finish()[1])) for name, reader in one_hot.items()},
+        categories={reader.name: tuple(map(str, reader.finish()[1])) for reader in one_hot},
         notes=(*(() if at is None else at.notes), *readers["label"].notes),
+        **values,
     )
 
 
@@ -133,10 +124,10 @@ def refuse_types(shards: Shards, settings: TableSettings) -> None:
     """Raise an error for a column that does not exist, or is of a type that its role does not take."""
     for key, name in settings.columns_of_keys().items():
         shards.refuse_unknown(key, name)
-        cells = Cells(key=key, name=name, kind=shards.kinds[name], is_csv=shards.is_csv)
-        problem = problem_of(KINDS, cells)
+        kind = shards.kinds[name]
+        problem = problem_of(KINDS, Cells(key=key, kind=kind, is_csv=shards.is_csv))
         if problem is not None:
-            raise DataFileError(shards.files[0], problem)
+            raise DataFileError(shards.files[0], f"{key}: column {name!r} is {kind}{problem}")
 
 
 def _reader_of(key: str, name: str, shards: Shards, settings: TableSettings, bad: BadRows) -> Column:
@@ -144,7 +135,7 @@ def _reader_of(key: str, name: str, shards: Shards, settings: TableSettings, bad
     if key == "client":
         return Values(name, key, MOST_TEXTS, bad)
     if key == "split":
-        return Values(name, key, len(settings.splits_of), bad, settings.splits_of)
+        return Splits(name, settings.splits_of, bad)
     is_optional = key == "expiry"
     if is_optional and settings.instant is not None:
         key, _ = settings.instant
@@ -155,22 +146,11 @@ def _reader_of(key: str, name: str, shards: Shards, settings: TableSettings, bad
     return Times(name, settings.time_options, bad, optional=is_optional)
 
 
-def _read_as(shards: Shards, settings: TableSettings, key: str, name: str) -> pa.DataType:
-    """The type as which a column is read: texts wherever names or times are due, in a CSV."""
-    kind = shards.kinds[name]
-    if key == "expiry" and settings.instant is not None:
-        key, _ = settings.instant
-        if key == "step" and pa.types.is_floating(kind):
-            return kind  # pandas writes whole numbers of which some are missing as fractions
-    if not shards.is_csv:
-        return TEXT if is_text(kind) else kind
-    if key in WHOLE:
-        return pa.int64()
-    if key == "time":
-        return read_as(kind, settings.time_options)
-    if key == "order" and _is_ordered_by_number(kind, settings):
-        return pa.float64()
-    return TEXT
+def _read_as(shards: Shards, reader: Column) -> pa.DataType:
+    kind = shards.kinds[reader.name]
+    if shards.is_csv:
+        return reader.read_as(kind)
+    return TEXT if is_text(kind) else kind
 
 
 def _is_ordered_by_number(kind: pa.DataType, settings: TableSettings) -> bool:

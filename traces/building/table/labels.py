@@ -75,6 +75,8 @@ class Labels(Values):
     are numbers of these.
     """
 
+    remedy = f", {REGRESSION}"
+
     def __init__(
         self, name: str, shards: Shards, bad: BadRows, class_names: Sequence[str] | None = None
     ) -> None:
@@ -122,13 +124,22 @@ class Labels(Values):
         return pa.DictionaryArray.from_arrays(column.indices, pa.array(names, pa.string()))
 
     def finish(self) -> tuple[np.ndarray, Names]:
+        codes, classes = self._finish()
+        written = next((item for item in sorted(self._written.items()) if item[1] != str(item[0])), None)
+        if written is not None:
+            shown = f"such as {written[1]}, are classes, such as {written[0]}"
+            self.notes = (f"label: whole numbers written as fractions, {shown}",)
+        self.notes += self._spellings.notes()
+        return codes.astype(np.int16), classes
+
+    def _finish(self) -> tuple[np.ndarray, Names]:
         codes, classes = super().finish()
         fraction = next((text for text in self.known if _FRACTION.match(self._pointed(text))), None)
         values = [] if fraction is None else [self._value(str(text)) for text in classes]
         if fraction is None or None in values:
             if self._class_names is not None:
                 classes = tuple(self._class_names[int(number)] for number in classes)
-            return codes.astype(np.int16), classes
+            return codes, classes
         other = [str(text) for text, value in zip(classes, values, strict=True) if isinstance(value, Decimal)]
         numbers, ranks = np.unique(np.array([int(value or 0) for value in values]), return_inverse=True)
         if other or len(numbers) > MOST_WHOLE:
@@ -136,22 +147,6 @@ class Labels(Values):
             raise DataFileError(self._path, TARGETS[0].problem(cells, None))
         self._written = {int(value or 0): str(text) for value, text in zip(values, classes, strict=True)}
         return ranks.astype(np.int16)[codes], tuple(map(str, numbers.tolist()))
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What is to be told about them, at the end."""
-        spaces = self._spellings.notes()
-        for number, text in sorted(self._written.items()):
-            if text != str(number):
-                shown = f"such as {text}, are classes, such as {number}"
-                return f"label: whole numbers written as fractions, {shown}", *spaces
-        return spaces
-
-    def too_many(self, batch: Batch) -> DataFileError:
-        return DataFileError(
-            batch.path,
-            f"label: column {self.name!r} has more than {self.most} different values, {REGRESSION}",
-        )
 
     def _pointed(self, text: str) -> str:
         """A text with a point, if it is a number."""

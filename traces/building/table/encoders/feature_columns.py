@@ -7,8 +7,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import pyarrow as pa
-
 from emulator.errors import DataFileError
 from emulator.storage.reading.shards import Shards
 from traces.building.table.encoders.vectors import Shape, vector_shapes
@@ -91,22 +89,3 @@ def feature_columns(shards: Shards, settings: TableSettings, names: tuple[str, .
         if problem is not None:
             raise DataFileError(path, f"column {names[0]!r}: {problem}; or give --shape")
     return FeatureColumns(names, vectors, shape)
-
-
-def refuse_image_settings(shards: Shards, settings: TableSettings, is_image: bool) -> None:
-    """Raise DataFileError for a setting of images, if there are none, or of numbers, if there are."""
-    if is_image and settings.shape is not None:
-        raise DataFileError(shards.files[0], "shape: is for numbers; encoded images become --size")
-    if not is_image and (settings.grey or settings.upright):
-        key = "grey" if settings.grey else "upright"
-        raise DataFileError(shards.files[0], f"{key}: is for a column of encoded images, and there is none")
-
-
-def refuse_nested_one_hot(shards: Shards, names: Sequence[str]) -> None:
-    """Raise DataFileError for a `one_hot` feature that has no values to be told apart."""
-    for name in names:
-        if pa.types.is_nested(shards.kinds[name]):
-            raise DataFileError(
-                shards.files[0],
-                f"one_hot: column {name!r} is {shards.kinds[name]}; it must hold texts or numbers",
-            )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -19,13 +19,7 @@ from emulator.storage.reading.columns import NO_VALUE, is_text
 from emulator.storage.reading.shards import TEXT, Batch, Shards
 from traces.building import rules
 from traces.building.bad_rows import BadRows
-from traces.building.table.encoders.feature_columns import (
-    FeatureColumns,
-    expanded,
-    feature_columns,
-    refuse_image_settings,
-    refuse_nested_one_hot,
-)
+from traces.building.table.encoders.feature_columns import FeatureColumns, expanded, feature_columns
 from traces.building.table.encoders.vectors import batch_rows, is_vector, named_values, vectors_in
 from traces.building.table.key_columns import coded, is_number
 from traces.building.table.settings import Missing, TableSettings
@@ -50,89 +44,81 @@ def chosen_features(shards: Shards, settings: TableSettings) -> FeatureColumns:
         DataFileError: there is none, or one is neither; the message names all texts.
         UnknownNameError: one does not exist.
     """
-    _refuse_idle_na(shards, settings)
-    keys = set(settings.columns_of_keys().values())
+    path = shards.files[0]
+    if settings.na and not (shards.is_csv or settings.one_hot or settings.na_everywhere):
+        raise DataFileError(
+            path,
+            f"--na: is about texts, and its features are none; numbers of {shards.format} are missing where "
+            f"they are null or NaN: leave it out",
+        )
+    keys = frozenset(settings.columns_of_keys().values())
     names = settings.features
     if names is None:
         names = tuple(name for name in shards.kinds if name not in keys)
-    path = shards.files[0]
-    names = expanded(names, tuple(shards.kinds), frozenset(keys), str(path))
+    names = expanded(names, tuple(shards.kinds), keys, str(path))
+    for problem in _problems(shards, settings, names):
+        raise DataFileError(path, problem)
+    return feature_columns(shards, settings, names)
+
+
+def _problems(shards: Shards, settings: TableSettings, names: tuple[str, ...]) -> Iterator[str]:
+    """What is wrong with these features; UnknownNameError for one that does not exist."""
     for name in names:
         shards.refuse_unknown("features", name)
     for name in settings.one_hot:
         shards.refuse_unknown("one_hot", name)
         if name not in names:
-            raise DataFileError(
-                path, f"one_hot: column {name!r} is not among the features {', '.join(names)}"
-            )
+            yield f"one_hot: column {name!r} is not among the features {', '.join(names)}"
     if not names:
-        raise DataFileError(
-            path, f"has no feature: all its columns are something else: {', '.join(shards.kinds)}"
-        )
+        yield f"has no feature: all its columns are something else: {', '.join(shards.kinds)}"
     images = [name for name in names if is_image(shards.kinds[name])]
     if images and len(names) > 1:
-        raise DataFileError(
-            path,
-            f"column {images[0]!r} holds images, and must be the only feature: give --features {images[0]}",
-        )
+        yield f"column {images[0]!r} holds images, and must be the only feature: give --features {images[0]}"
+    if images and settings.shape is not None:
+        yield "shape: is for numbers; encoded images become --size"
     if not images:
-        # A named column of a CSV of which bad rows are left out may have a text among its first numbers.
-        named = settings.features is not None and shards.is_csv and settings.skip_bad > 0
-        _refuse_others(shards, [name for name in names if name not in settings.one_hot], texts_too=named)
-    refuse_image_settings(shards, settings, is_image=bool(images))
-    refuse_nested_one_hot(shards, settings.one_hot)
-    return feature_columns(shards, settings, names)
+        yield from _problems_of_numbers(shards, settings, names)
+    for name in settings.one_hot:
+        if pa.types.is_nested(shards.kinds[name]):
+            yield f"one_hot: column {name!r} is {shards.kinds[name]}; it must hold texts or numbers"
 
 
-def _refuse_idle_na(shards: Shards, settings: TableSettings) -> None:
-    """Raise DataFileError if texts stand for missing values, and there are no texts."""
-    if settings.na and not (shards.is_csv or settings.one_hot or settings.na_everywhere):
-        raise DataFileError(
-            shards.files[0],
-            f"--na: is about texts, and its features are none; numbers of {shards.format} are missing where "
-            f"they are null or NaN: leave it out",
-        )
-
-
-def _refuse_others(shards: Shards, plain: list[str], *, texts_too: bool) -> None:
-    """Raise DataFileError if one of these features, which are not `one_hot`, is not a column of numbers.
-
-    With `texts_too`, texts are read as numbers.
-    """
-    path = shards.files[0]
+def _problems_of_numbers(shards: Shards, settings: TableSettings, names: tuple[str, ...]) -> Iterator[str]:
+    """What is wrong with features that are no images: one is no number or vector, and not `one_hot`."""
+    plain = [name for name in names if name not in settings.one_hot]
     texts = [name for name in plain if is_text(shards.kinds[name])]
-    if texts and not texts_too:
+    # A named column of a CSV of which bad rows are left out may have a text among its first numbers.
+    if texts and not (settings.features is not None and shards.is_csv and settings.skip_bad > 0):
         found = _first_texts(shards, texts[:MOST_SHOWN])
         shown = ", ".join(f"{name} ({found[name]})" if name in found else name for name in texts)
         na = ", or give --na for texts that stand for a missing number" if shards.is_csv else ""
-        raise DataFileError(
-            path,
+        yield (
             f"features of text: {shown}; name the numbers with --features (and --skip-bad, to leave out rows "
-            f"with a text among numbers), or make columns of the values with --one-hot{na}",
+            f"with a text among numbers), or make columns of the values with --one-hot{na}"
         )
     for name in plain:
         kind = shards.kinds[name]
-        is_none = pa.types.is_boolean(kind) or pa.types.is_null(kind)
-        if name not in texts and not (is_number(kind) or is_none or is_vector(kind)):
+        is_other = is_text(kind) or pa.types.is_boolean(kind) or pa.types.is_null(kind)
+        if not (is_other or is_number(kind) or is_vector(kind)):
             lists = ", or a list of as many numbers in every row" if pa.types.is_nested(kind) else ""
-            raise DataFileError(path, f"column {name!r} is {kind}; a feature is a number{lists}")
+            yield f"column {name!r} is {kind}; a feature is a number{lists}"
+    for key in ("grey", "upright"):
+        if getattr(settings, key):
+            yield f"{key}: is for a column of encoded images, and there is none"
 
 
 def _first_texts(shards: Shards, names: Sequence[str]) -> dict[str, str]:
     """The first value of each of these columns that is no number, and its row; not of columns without one."""
     found: dict[str, str] = {}
+    as_number = re.compile(_NUMBERS[shards.dialect.decimal])
     for batch in shards.batches(dict.fromkeys(names, TEXT), 2**16, malformed=lambda: True, na_in=names):
-        for name in [name for name in names if name not in found]:
+        for name in set(names) - set(found):
             column: Any = batch.columns[name]
-            texts = column.dictionary.to_pylist()
-            bad = [
-                number
-                for number, text in enumerate(texts)
-                if text not in NO_VALUE and not re.match(_NUMBERS[shards.dialect.decimal], text)
-            ]
-            rows = np.flatnonzero(np.isin(np.asarray(column.indices.fill_null(-1)), bad))
+            texts = [*column.dictionary.to_pylist(), ""]
+            is_bad = np.array([text not in NO_VALUE and not as_number.match(text) for text in texts])
+            rows = np.flatnonzero(is_bad[np.asarray(column.indices.fill_null(-1))])
             if len(rows):
-                value = texts[column.indices[int(rows[0])].as_py()]
+                value = column[int(rows[0])].as_py()
                 found[name] = f"{value[:MOST_LETTERS]!r} in row {batch.first + int(rows[0]) + 1}"
         if len(found) == len(names):
             break
@@ -268,7 +254,7 @@ class Numbers:
         is_number: Any = pc.match_substring_regex(texts, _NUMBERS[self._dialect.decimal]).fill_null(True)
         if self._dialect.decimal != ".":
             texts = pc.replace_substring(texts, self._dialect.decimal, ".")
-        numbers = pc.cast(pc.if_else(is_number, texts, pa.scalar("0")), pa.float32())
+        numbers: Any = pc.cast(pc.if_else(is_number, texts, pa.scalar("0")), pa.float32())
         return numbers, np.asarray(is_number)
 
 

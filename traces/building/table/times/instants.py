@@ -15,7 +15,7 @@ from emulator.storage.parquet_columns import LATEST_US, microseconds_of
 from emulator.storage.reading.shards import TEXT, Batch, missing
 from traces.building.bad_rows import BadRows
 from traces.building.rules import INSTANTS, MIXED_TIMES, PRESENT, TIMES, WRITTEN_TIMES
-from traces.building.table.key_columns import Column, coded
+from traces.building.table.key_columns import Column, Names, coded
 from traces.building.table.times.time_texts import formatted_times, iso_times
 from traces.building.table.times.time_zones import local_times, zone_named
 from traces.building.table.times.unix_times import Unit, UnixTimes, of_texts
@@ -54,15 +54,6 @@ class _First:
         return _WRITTEN[self.written]
 
 
-def read_as(kind: pa.DataType, options: TimeOptions) -> pa.DataType:
-    """The type as which the times of a CSV are read: numbers if its first ones are, else texts."""
-    if options.pattern is not None:
-        return TEXT
-    if pa.types.is_integer(kind) or (pa.types.is_null(kind) and options.unix is not None):
-        return pa.int64()
-    return pa.float64() if pa.types.is_floating(kind) else TEXT
-
-
 class Times(Column):
     """A column of times, in microseconds since 1970.
 
@@ -79,17 +70,18 @@ class Times(Column):
         self._zone = None if options.zone is None else zone_named(options.zone)
         self._first: _First | None = None
 
-    @property
-    def has_zone(self) -> bool:
-        return self._first is not None and self._first.written == OFFSET and self._zone is None
+    def read_as(self, kind: pa.DataType) -> pa.DataType:
+        if self.options.pattern is not None:
+            return TEXT
+        if pa.types.is_integer(kind) or (pa.types.is_null(kind) and self.options.unix is not None):
+            return pa.int64()
+        return pa.float64() if pa.types.is_floating(kind) else TEXT
 
-    @property
-    def unit(self) -> str:
-        return f"times {'with' if self.has_zone else 'without'} a time zone"
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        return self._unix.notes
+    def finish(self) -> tuple[np.ndarray, Names]:
+        self.notes = self._unix.notes()
+        self.has_zone = self._first is not None and self._first.written == OFFSET and self._zone is None
+        self.unit = f"times {'with' if self.has_zone else 'without'} a time zone"
+        return super().finish()
 
     def values(self, batch: Batch, start: int, present: Bools | None) -> Ints:
         """(rows,) the times of a batch that begins at row `start` of the table; 0 where a row is bad.

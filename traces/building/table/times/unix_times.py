@@ -65,10 +65,9 @@ class UnixTimes:
         if pa.types.is_floating(column.type) and column.type != pa.float64():
             few = f"is {column.type}, which has too few digits for Unix times"
             raise DataFileError(
-                batch.path,
-                f"column {self.column.name!r} {few}; save them as whole numbers, or as doubles",
+                batch.path, f"column {self.column.name!r} {few}; save them as whole numbers, or as doubles"
             )
-        numbers, is_missing = numbers_in(column)
+        name, (numbers, is_missing) = self.column.name, numbers_in(column)
         keep = partial(self.column.keep, batch=batch, start=start, value=numbers)
         good = keep(NUMBERS, among=present, is_missing=is_missing)
         if self.unit is None or self._first is not None:
@@ -82,7 +81,18 @@ class UnixTimes:
         times, is_time = microseconds_of(numbers, self.unit)
         good = keep(UNIX_TIMES, among=good, is_time=is_time, known=NAMES[self.unit])
         if self._first is not None:
-            good = keep(UNIX_YEARS, among=good, time=times, **self._likely(numbers, times))
+            good = keep(
+                UNIX_YEARS,
+                among=good,
+                time=times,
+                earliest=EARLIEST_US + (self.unit == "ns") * YEAR_US,
+                latest=LATEST_US,
+                year=1991 if self.unit == "ns" else 1990,
+                known=NAMES[self.unit],
+                unit=self.unit,
+                shown=lambda row: _shown(int(times[row])),
+                readings=lambda row: "; it may be ".join(["", *other_readings(int(numbers[row]), name)]),
+            )
         if good.any():
             first, last = self.span or (_MOST, -_MOST)
             self.span = min(first, int(times[good].min())), max(last, int(times[good].max()))
@@ -108,26 +118,6 @@ class UnixTimes:
             first=self._first,
         )
 
-    def _likely(self, numbers: np.ndarray, times: Ints) -> dict[str, Any]:
-        """What rules and their messages are told about the times (rows,) of numbers (rows,)."""
-        assert self.unit is not None
-        is_ns = self.unit == "ns"
-
-        def readings(row: int) -> str:
-            others = other_readings(int(numbers[row]), self.column.name)
-            return "".join(f"; it may be {each}" for each in others)
-
-        return {
-            "earliest": EARLIEST_US + is_ns * YEAR_US,
-            "latest": LATEST_US,
-            "known": NAMES[self.unit],
-            "unit": self.unit,
-            "year": 1990 + is_ns,
-            "shown": lambda row: _shown(int(times[row])),
-            "readings": readings,
-        }
-
-    @property
     def notes(self) -> tuple[str, ...]:
         """Which unit was told by the sizes of the numbers, and what that makes of them, if one was."""
         if self._first is None or self.span is None or self.unit is None:
