@@ -153,7 +153,7 @@ INSTANTS = (Rule(lambda c: (c.value < EARLIEST_US) | (c.value >= LATEST_US), f"{
 WRITTEN_TIMES = (*PRESENT, Rule(lambda c: ~c.is_time, "{name} = {value!r}: {expected}"))
 MIXED_TIMES = (
     Rule(
-        lambda c: c.is_time & c.is_local,
+        lambda c: c.is_time & (c.written == c.first.written) & c.is_local,
         "{name} = {value!r}: has no offset, so that its day is a local one already; leave out --zone",
     ),
     Rule(

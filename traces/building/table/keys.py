@@ -100,7 +100,8 @@ def read_keys(
             tally.add_names(batch.path, reader.new_names())
         start += batch.num_rows
     at = None if settings.instant is None else readers[settings.instant[0]]
-    found = {"at" if reader is at else key: reader.finish() for key, reader in readers.items()}
+    # The clients come last: ranking them takes the most memory.
+    found = {"at" if reader is at else key: reader.finish() for key, reader in reversed(readers.items())}
     values: dict[str, Any] = dict.fromkeys(("client", "at", "split", "count", "concept", "expiry"))
     values |= {key: codes for key, (codes, _) in found.items()}
     if at is not None and "expiry" in readers:

@@ -23,9 +23,6 @@ from traces.files.arrivals import MOST_CLASSES
 MOST_WHOLE = 1000
 """Most classes that are whole numbers written as fractions: more are a regression target."""
 
-MOST = 10**18 - 1
-"""The largest whole number, in size."""
-
 _NUMBER = re.compile(r"[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?$")
 _FRACTION = re.compile(r"[+-]?[0-9]*[.][0-9]*([eE][+-]?[0-9]+)?$")
 
@@ -45,11 +42,8 @@ class _Spellings:
         trimmed = pc.utf8_trim_whitespace(texts)
         is_padded = np.asarray(pc.not_equal(texts, trimmed).fill_null(False))
         self._plain.update(texts.filter(pa.array(~is_padded)).to_pylist())
-        if not is_padded.any():
-            return
-        used = np.zeros(len(texts), np.bool_)
-        used[np.asarray(column.indices.drop_null())] = True
-        for number in np.flatnonzero(is_padded & used).tolist():
+        padded = np.flatnonzero(is_padded)
+        for number in np.intersect1d(padded, column.indices.drop_null()).tolist() if len(padded) else ():
             found = self._padded.setdefault(trimmed[number].as_py(), [])
             text = texts[number].as_py()
             if len(found) < 2 and text not in found:
@@ -57,13 +51,11 @@ class _Spellings:
 
     def notes(self) -> tuple[str, ...]:
         """One line for each class with two spellings."""
-        spelled = {
-            label: [*texts, label] if label in self._plain else texts for label, texts in self._padded.items()
-        }
+        spelled = ((*texts, *({label} & self._plain)) for label, texts in self._padded.items() if label)
         return tuple(
             f"labels {texts[0]!r} and {texts[1]!r} are one class: spaces around a text are left off"
-            for label, texts in spelled.items()
-            if label and len(texts) > 1
+            for texts in spelled
+            if len(texts) > 1
         )
 
 
@@ -109,12 +101,10 @@ class Labels(Values):
         column = without(column, NO_VALUE)
         trimmed, codes = coded(column)
         texts = trimmed.to_pylist()
-        values = [self._value(text, EXACT if are_numbers else MOST) for text in texts]
-        is_text = np.array([value is None for value in values[:-1]] + [False])
-        is_other = np.array([isinstance(value, Decimal) for value in values])
-        if are_numbers:
-            is_other |= is_text  # infinity
-        self.refuse(TARGETS, batch, codes=codes, value=texts, is_target=is_other)
+        values = [self._value(text, are_numbers=are_numbers) for text in texts]
+        is_text = [value is None for value in values[:-1]] + [False]
+        is_target = [isinstance(value, Decimal) for value in values]
+        self.refuse(TARGETS, batch, codes=codes, value=texts, is_target=is_target)
         self.keep(LABELS, batch, start, None, codes=codes, value=texts, is_text=is_text)
         for text, value in zip(texts, values, strict=True):
             if isinstance(value, int):
@@ -125,10 +115,11 @@ class Labels(Values):
 
     def finish(self) -> tuple[np.ndarray, Names]:
         codes, classes = self._finish()
-        written = next((item for item in sorted(self._written.items()) if item[1] != str(item[0])), None)
-        if written is not None:
-            shown = f"such as {written[1]}, are classes, such as {written[0]}"
-            self.notes = (f"label: whole numbers written as fractions, {shown}",)
+        self.notes = tuple(
+            f"label: whole numbers written as fractions, such as {text}, are classes, such as {number}"
+            for number, text in sorted(self._written.items())
+            if text != str(number)
+        )[:1]
         self.notes += self._spellings.notes()
         return codes.astype(np.int16), classes
 
@@ -152,12 +143,11 @@ class Labels(Values):
         """A text with a point, if it is a number."""
         return text if self._decimal == "." else text.replace(self._decimal, ".")
 
-    def _value(self, text: str | None, most: int = MOST) -> int | Decimal | None:
-        """The whole number that a text is, or the other number: also one above `most`; None: it is none."""
+    def _value(self, text: str | None, *, are_numbers: bool = False) -> int | Decimal | None:
+        """The whole number that a text is, or the other one, as of more than 18 digits; None: it is none."""
         pointed = self._pointed(text or "")
-        if not _NUMBER.match(pointed):
+        if pointed in NO_VALUE or not (are_numbers or _NUMBER.match(pointed)):
             return None
         number = Decimal(pointed)
-        if number.adjusted() > 17 or number.copy_abs() > most or number != number.to_integral_value():
-            return number
-        return int(number)
+        is_exact = number.adjusted() < 18 and not (are_numbers and number.copy_abs() > EXACT)
+        return int(number) if is_exact and number == number.to_integral_value() else number

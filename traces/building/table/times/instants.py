@@ -14,7 +14,7 @@ from emulator.errors import DataFileError
 from emulator.storage.parquet_columns import LATEST_US, microseconds_of
 from emulator.storage.reading.shards import TEXT, Batch, missing
 from traces.building.bad_rows import BadRows
-from traces.building.rules import INSTANTS, MIXED_TIMES, PRESENT, TIMES, WRITTEN_TIMES
+from traces.building.rules import INSTANTS, MIXED_TIMES, PRESENT, TIMES, WRITTEN_TIMES, Cells, keep, refuse
 from traces.building.table.key_columns import Column, Names, coded
 from traces.building.table.times.time_texts import formatted_times, iso_times
 from traces.building.table.times.time_zones import local_times, zone_named
@@ -126,30 +126,19 @@ class Times(Column):
         """(rows,) the times of a column of texts, each of which is parsed once."""
         texts, codes = coded(batch.columns[self.name])
         times, is_time, written = self._parsed(texts)
-        cells = {"codes": codes, "value": texts, "is_time": is_time, "is_missing": missing(texts)}
-        kept = self.keep(
-            WRITTEN_TIMES,
-            batch,
-            start,
-            present,
-            expected=lambda code: self._rule(texts[code].as_py()),
-            **cells,
-        )
+        cells = Cells(name=self.name, codes=codes, value=texts, is_time=is_time, written=written)
+        cells.is_missing = missing(texts)
+        cells.expected = lambda code: self._rule(texts[code].as_py())
+        cells.way = lambda code: _WRITTEN[written[code]]
+        kept = keep(WRITTEN_TIMES, cells, self.bad, batch, start, present)
         good = np.flatnonzero(kept)
         if len(good):
             if self._first is None:
                 code, place = int(codes[good[0]]), f"{batch.path.name}, row {batch.first + int(good[0]) + 1}"
                 self._first = _First(int(written[code]), texts[code].as_py(), place)
-            is_local = self._first.written == NAIVE and self._zone is not None
-            self.refuse(
-                MIXED_TIMES,
-                batch,
-                first=self._first,
-                written=written,
-                way=lambda code: _WRITTEN[written[code]],
-                is_local=is_local & (written == NAIVE),
-                **cells,
-            )
+            cells.first = self._first
+            cells.is_local = self._first.written == NAIVE and self._zone is not None
+            refuse(MIXED_TIMES, cells, batch.path, batch.num_rows, batch.first)
         return np.where(kept, times[codes], 0)
 
     def _parsed(self, texts: Any) -> tuple[Ints, Bools, np.ndarray]:

@@ -132,21 +132,16 @@ def _regex(pattern: str) -> str:
     >>> _regex("%Y%m%d")
     '^[0-9]{4}[0-9]{2}[0-9]{2}$'
     """
-    parts = re.split(r"(%.)", pattern, flags=re.DOTALL)  # a text, a directive, a text, ...
-    pieces = [re.escape(part) for part in parts]
-    for number in range(1, len(parts), 2):
-        name = parts[number][1]
-        if name not in _DIGITS:
-            pieces[number] = _OTHERS[name]
-            continue
-        around = [(number - 1, number - 2), (number + 1, number + 2)]
-        touches = any(
-            not parts[between] and 0 < other < len(parts) and parts[other][1] in (*_DIGITS, "f")
-            for between, other in around
-        )
-        most = _DIGITS[name]
-        pieces[number] = f"[0-9]{{{most}}}" if touches or name in "Yy" else f"[0-9]{{1,{most}}}"
-    return f"^{''.join(pieces)}$"
+    tokens = ["", *re.findall(r"%.|[^%]", pattern, re.DOTALL), ""]  # directives, and letters between them
+
+    def written(before: str, token: str, after: str) -> str:
+        name, most = token[1:], _DIGITS.get(token[1:])
+        if most is None:
+            return _OTHERS.get(name) or re.escape(token)
+        touches = any(other[1:] in (*_DIGITS, "f") for other in (before, after))
+        return f"[0-9]{{{most}}}" if touches or name in "Yy" else f"[0-9]{{1,{most}}}"
+
+    return f"^{''.join(map(written, tokens, tokens[1:], tokens[2:]))}$"
 
 
 def _is_time(text: str) -> bool:
