@@ -43,7 +43,7 @@ class Rule(NamedTuple):
     broken: Callable[[Any], Any]
     says: str | Callable[[Any, Any], str]
 
-    def problem(self, cells: object, cell: Any) -> str:
+    def problem(self, cells: object, cell: Any = None) -> str:
         """What is wrong with a cell that breaks it; None: columns are single values."""
         if callable(self.says):
             return self.says(cells, cell)
@@ -100,12 +100,10 @@ def refuse(rules: Rules, cells: Cells, path: Path, num_rows: int, first: int = 0
     keep(rules, cells, BadRows(0), Batch(path, first, {}, num_rows), 0)
 
 
-def problem_of(rules: Rules, of: object) -> str | None:
-    """What is wrong with what has single values in place of columns; None if it keeps all rules."""
-    return next((rule.problem(of, None) for rule in rules if rule.broken(of)), None)
-
-
 # -- tables
+
+EXACT = 2**53
+"""Whole numbers up to this are exact in double precision."""
 
 REGRESSION = "a regression target; labels are classes: integers or texts"
 SEQUENCE = "a sequence or several labels of a sample; labels are classes: integers or texts"
@@ -118,7 +116,12 @@ WHOLE = (
     Rule(lambda c: c.value < c.least, "{name} = {value}: must be from {least} to {most}"),
     Rule(lambda c: c.value > c.most, "{name} = {value}: must be from {least} to {most}"),
 )
-FRACTIONS = (Rule(lambda c: ~c.is_whole, "{name} = {value}: must be a whole number, or empty for never"),)
+FRACTIONS = (
+    Rule(
+        lambda c: (np.floor(c.value) != c.value) | ~(np.abs(c.value) < EXACT),
+        "{name} = {value}: must be a whole number, or empty for never",
+    ),
+)
 """Whole numbers that are written as fractions."""
 
 NUMBERS = (*PRESENT, Rule(lambda c: ~np.isfinite(c.value), "{name} = {value}: must be a finite number"))
@@ -209,13 +212,14 @@ VECTORS = (
     ),
 )
 
+_IS = "{key}: column {name!r} is {kind}"
 _NAMED, _WHOLE = ("client", "label", "split"), ("step", "count", "concept")
 
 KINDS = (
-    Rule(lambda c: c.key == "label" and pa.types.is_decimal(c.kind), f", {REGRESSION}"),
-    Rule(lambda c: c.key == "label" and pa.types.is_nested(c.kind), f", {SEQUENCE}"),
-    Rule(lambda c: c.key in _NAMED and not _is_name(c), "; it must hold texts or whole numbers"),
-    Rule(lambda c: c.key in _WHOLE and not _is_whole(c), "; it must hold whole numbers"),
+    Rule(lambda c: c.key == "label" and pa.types.is_decimal(c.kind), f"{_IS}, {REGRESSION}"),
+    Rule(lambda c: c.key == "label" and pa.types.is_nested(c.kind), f"{_IS}, {SEQUENCE}"),
+    Rule(lambda c: c.key in _NAMED and not _is_name(c), f"{_IS}; it must hold texts or whole numbers"),
+    Rule(lambda c: c.key in _WHOLE and not _is_whole(c), f"{_IS}; it must hold whole numbers"),
 )
 """The types of columns that are no features, by what the columns are."""
 

@@ -23,9 +23,6 @@ from traces.ordering import pieces, ranks_of
 BLOCK_BYTES = 2**26
 """Bytes of a block of a column, of eight bytes a row."""
 
-EXACT = 2**53
-"""Whole numbers up to this are exact in double precision."""
-
 Names = tuple[str, ...] | Ints
 
 
@@ -93,17 +90,15 @@ class Column:
 
     def _append(self, values: np.ndarray) -> None:
         while len(values):
-            if not self._blocks or self._used == len(self._blocks[-1]) or self._widens(values):
+            # Values of a shorter type than that of the last block fit into it, those of a longer one do not.
+            last = self._blocks[-1][self._used :] if self._blocks else values[:0]
+            if not len(last) or values.itemsize > last.itemsize:
                 self._cut()
                 self._blocks.append(np.empty(BLOCK_BYTES // 8, values.dtype))
             block = self._blocks[-1][self._used :][: len(values)]
             block[:] = values[: len(block)]
             self._used += len(block)
             values = values[len(block) :]
-
-    def _widens(self, values: np.ndarray) -> bool:
-        """Whether `values` are of a longer type than the last block; shorter ones fit into it."""
-        return values.dtype.itemsize > self._blocks[-1].dtype.itemsize
 
     def _cut(self) -> None:
         """Leave off what the last block has no values for."""
@@ -136,6 +131,8 @@ class Numbers(Column):
         super().__init__(name, bad, optional=optional)
         self.bounds = bounds
         self.never = np.float64(np.inf) if bounds is None else np.int32(MOST_STEP + 1)
+        self.rules: Rules = NUMBERS if bounds is None else WHOLE
+        self.told = {} if bounds is None else {"least": bounds[0], "most": bounds[1]}
 
     def read_as(self, kind: pa.DataType) -> pa.DataType:
         if self.bounds is None or (self.optional and pa.types.is_floating(kind)):
@@ -144,21 +141,14 @@ class Numbers(Column):
 
     def values(self, batch: Batch, start: int, present: Bools | None) -> np.ndarray:
         column = batch.columns[self.name]
-        if not (is_number(column.type) or pa.types.is_boolean(column.type)):
-            raise DataFileError(
-                batch.path, f"column {self.name!r} is {column.type}; it must hold whole numbers"
-            )
+        if not is_number(column.type):
+            raise DataFileError(batch.path, f"column {self.name!r} is {column.type}; it must hold numbers")
         numbers, is_missing = numbers_in(column)
-        cells = {"value": numbers, "is_missing": is_missing}
-        if self.bounds is None:
-            kept = self.keep(NUMBERS, batch, start, present, **cells)
-        else:
-            if numbers.dtype.kind == "f":  # pandas writes whole numbers so of which some are missing
-                is_whole = np.isfinite(numbers) & (np.floor(numbers) == numbers) & (np.abs(numbers) < EXACT)
-                self.keep(FRACTIONS, batch, start, present, is_whole=is_whole, **cells)
-                cells["value"] = numbers = np.where(is_whole, numbers, 0).astype(np.int64)
-            least, most = self.bounds
-            kept = self.keep(WHOLE, batch, start, present, least=least, most=most, **cells)
+        if self.bounds is not None and numbers.dtype.kind == "f":  # as pandas writes whole ones with gaps
+            is_whole = self.keep(FRACTIONS, batch, start, present, value=numbers)
+            numbers = np.where(is_whole, numbers, 0).astype(np.int64)
+        cells = {"value": numbers, "is_missing": is_missing, **self.told}
+        kept = self.keep(self.rules, batch, start, present, **cells)
         return np.where(kept, numbers, 0).astype(self.never.dtype)
 
 
@@ -219,14 +209,13 @@ class Values(Column):
             return rank, distinct
         texts = list(self.known)
         whole = all(map(_is_canonical, texts))
-        order = sorted(range(len(texts)), key=lambda code: int(texts[code]) if whole else texts[code])
+        names = sorted(texts, key=int if whole else None)
         rank_of = np.full(len(texts) + 1, -1, dtype=np.int32)
-        rank_of[order] = np.arange(len(order), dtype=np.int32)
-        names = [texts[code] for code in order]
+        rank_of[[self.known[name] for name in names]] = np.arange(len(names))
         for piece in pieces(len(codes)):
             codes[piece] = rank_of[codes[piece]]
         if whole and self.what == "client":
-            return codes, np.array([int(name) for name in names], dtype=np.int64)
+            return codes, np.array(list(map(int, names)), dtype=np.int64)
         return codes, tuple(names)
 
 
@@ -260,7 +249,8 @@ class FileClients(Values):
 
 
 def is_number(kind: pa.DataType) -> bool:
-    return pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+    is_other = pa.types.is_decimal(kind) or pa.types.is_boolean(kind)
+    return pa.types.is_integer(kind) or pa.types.is_floating(kind) or is_other
 
 
 def numbers_in(column: pa.Array[Any]) -> tuple[np.ndarray, Bools]:

@@ -15,7 +15,7 @@ from emulator.storage.parquet_columns import MOST_TEXTS
 from emulator.storage.reading.columns import is_text
 from emulator.storage.reading.shards import TEXT, Shards
 from traces.building.bad_rows import BadRows
-from traces.building.rules import KINDS, Cells, problem_of
+from traces.building.rules import KINDS, Cells
 from traces.building.table.expiry import refuse_never_held
 from traces.building.table.key_columns import Column, FileClients, Names, Numbers, Splits, Values, is_number
 from traces.building.table.labels import Labels
@@ -82,11 +82,9 @@ def read_keys(
     """
     readers: dict[str, Column] = {} if owners is None else {"client": FileClients(owners, bad)}
     for key, name in settings.columns_of_keys().items():
-        readers[key] = (
-            Labels(name, shards, bad, class_names)
-            if key == "label"
-            else _reader_of(key, name, shards, settings, bad)
-        )
+        readers[key] = _reader_of(key, name, shards, settings, bad)
+    if class_names is not None:
+        readers["label"] = Labels(settings.label, shards, bad, class_names)
     one_hot = [Values(name, name, MOST_CATEGORIES, bad, optional=True) for name in settings.one_hot]
     columns = [*readers.values(), *one_hot]
     types = {reader.name: _read_as(shards, reader) for reader in columns if reader.has_column}
@@ -125,16 +123,18 @@ def refuse_types(shards: Shards, settings: TableSettings) -> None:
     """Raise an error for a column that does not exist, or is of a type that its role does not take."""
     for key, name in settings.columns_of_keys().items():
         shards.refuse_unknown(key, name)
-        kind = shards.kinds[name]
-        problem = problem_of(KINDS, Cells(key=key, kind=kind, is_csv=shards.is_csv))
-        if problem is not None:
-            raise DataFileError(shards.files[0], f"{key}: column {name!r} is {kind}{problem}")
+        cells = Cells(key=key, name=name, kind=shards.kinds[name], is_csv=shards.is_csv)
+        for rule in KINDS:
+            if rule.broken(cells):
+                raise DataFileError(shards.files[0], rule.problem(cells))
 
 
 def _reader_of(key: str, name: str, shards: Shards, settings: TableSettings, bad: BadRows) -> Column:
     """What reads the column `name`, which says `key` of a row."""
     if key == "client":
         return Values(name, key, MOST_TEXTS, bad)
+    if key == "label":
+        return Labels(name, shards, bad)
     if key == "split":
         return Splits(name, settings.splits_of, bad)
     is_optional = key == "expiry"
@@ -156,4 +156,4 @@ def _read_as(shards: Shards, reader: Column) -> pa.DataType:
 
 def _is_ordered_by_number(kind: pa.DataType, settings: TableSettings) -> bool:
     """Whether the column of `order` holds numbers, whose unit does not matter, and not times."""
-    return settings.time_format is None and is_number(kind)
+    return settings.time_format is None and is_number(kind) and not pa.types.is_boolean(kind)

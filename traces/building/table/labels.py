@@ -16,8 +16,8 @@ from emulator.errors import DataFileError
 from emulator.storage.reading.columns import NO_VALUE, without
 from emulator.storage.reading.shards import Batch, Shards
 from traces.building.bad_rows import BadRows
-from traces.building.rules import LABELS, NUMBERED, REGRESSION, TARGETS, Cells
-from traces.building.table.key_columns import EXACT, Names, Values, coded
+from traces.building.rules import EXACT, LABELS, NUMBERED, REGRESSION, TARGETS, Cells
+from traces.building.table.key_columns import Names, Values, coded
 from traces.files.arrivals import MOST_CLASSES
 
 MOST_WHOLE = 1000
@@ -135,7 +135,7 @@ class Labels(Values):
         numbers, ranks = np.unique(np.array([int(value or 0) for value in values]), return_inverse=True)
         if other or len(numbers) > MOST_WHOLE:
             cells = Cells(name=self.name, value=other[0] if other else fraction)
-            raise DataFileError(self._path, TARGETS[0].problem(cells, None))
+            raise DataFileError(self._path, TARGETS[0].problem(cells))
         self._written = {int(value or 0): str(text) for value, text in zip(values, classes, strict=True)}
         return ranks.astype(np.int16)[codes], tuple(map(str, numbers.tolist()))
 

@@ -98,8 +98,7 @@ def _problems_of_numbers(shards: Shards, settings: TableSettings, names: tuple[s
         )
     for name in plain:
         kind = shards.kinds[name]
-        is_other = is_text(kind) or pa.types.is_boolean(kind) or pa.types.is_null(kind)
-        if not (is_other or is_number(kind) or is_vector(kind)):
+        if not (is_text(kind) or pa.types.is_null(kind) or is_number(kind) or is_vector(kind)):
             lists = ", or a list of as many numbers in every row" if pa.types.is_nested(kind) else ""
             yield f"column {name!r} is {kind}; a feature is a number{lists}"
     for key in ("grey", "upright"):
@@ -133,6 +132,9 @@ def is_image(kind: pa.DataType) -> bool:
     return pa.types.is_binary(kind) or pa.types.is_large_binary(kind)
 
 
+Categories = Mapping[str, tuple[str, ...]]
+
+
 class Numbers:
     """Encodes feature columns: a number is one float32, a vector or `one_hot` text as many as it has values.
 
@@ -143,12 +145,7 @@ class Numbers:
     """
 
     def __init__(
-        self,
-        shards: Shards,
-        columns: FeatureColumns,
-        categories: Mapping[str, tuple[str, ...]],
-        missing: Missing,
-        bad: BadRows,
+        self, shards: Shards, columns: FeatureColumns, categories: Categories, missing: Missing, bad: BadRows
     ) -> None:
         self.missing = missing
         self.bad = bad
@@ -164,8 +161,8 @@ class Numbers:
             values, shape = categories.get(name), self._vectors.get(name)
             self._first[name] = len(encoded)
             own = [name] if values is None else [f"{name}={value}" for value in values]
-            shown += own if shape is None else [f"{name} ({math.prod(shape)} values)"]
             own = own if shape is None else list(named_values(name, shape))
+            shown += own if shape is None else [f"{name} ({len(own)} values)"]
             encoded += own
             is_number += [values is None] * len(own)
         if not 0 < len(encoded) <= MOST_FEATURES:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -12,7 +11,7 @@ import pyarrow.compute as pc
 from emulator.arrays import Bools, Ints
 from emulator.errors import DataFileError
 from emulator.storage.reading.shards import Batch
-from traces.building.rules import NUMBERS, UNIX_SIZES, UNIX_TIMES, UNIX_UNITS, UNIX_YEARS
+from traces.building.rules import NUMBERS, UNIX_SIZES, UNIX_TIMES, UNIX_UNITS, UNIX_YEARS, Cells, keep, refuse
 from traces.building.table.key_columns import Column, numbers_in
 
 Unit = Literal["s", "ms", "us", "ns"]
@@ -67,56 +66,40 @@ class UnixTimes:
             raise DataFileError(
                 batch.path, f"column {self.column.name!r} {few}; save them as whole numbers, or as doubles"
             )
-        name, (numbers, is_missing) = self.column.name, numbers_in(column)
-        keep = partial(self.column.keep, batch=batch, start=start, value=numbers)
-        good = keep(NUMBERS, among=present, is_missing=is_missing)
-        if self.unit is None or self._first is not None:
+        name, unit = self.column.name, self.unit
+        numbers, is_missing = numbers_in(column)
+        cells = Cells(name=name, value=numbers, is_missing=is_missing)
+        at = self.column.bad, batch, start
+        good = keep(NUMBERS, cells, *at, present)
+        if unit is None or self._first is not None:
             # NOTE: clipped, as the smallest number of 64 bits has no size among them.
             clipped = np.maximum(numbers, -_MOST) if numbers.dtype == np.int64 else numbers
-            size = np.searchsorted(SIZES, np.abs(clipped), side="right")
-            good = keep(UNIX_SIZES, among=good, size=size)
-            self._refuse_other_units(batch, numbers, size, good)
-        if self.unit is None or not good.any():
+            cells.size = np.searchsorted(SIZES, np.abs(clipped), side="right")
+            good = keep(UNIX_SIZES, cells, *at, good)
+        if not good.any():
             return np.zeros(len(numbers), dtype=np.int64)
-        times, is_time = microseconds_of(numbers, self.unit)
-        good = keep(UNIX_TIMES, among=good, is_time=is_time, known=NAMES[self.unit])
+        if unit is None:
+            row = int(good.argmax())
+            unit = self.unit = UNITS[int(cells.size[row]) - 1]
+            self._first = f"{numbers[row]} in {batch.path.name}, row {batch.first + row + 1}"
+        cells.unit, cells.known = unit, NAMES[unit]
         if self._first is not None:
-            good = keep(
-                UNIX_YEARS,
-                among=good,
-                time=times,
-                earliest=EARLIEST_US + (self.unit == "ns") * YEAR_US,
-                latest=LATEST_US,
-                year=1991 if self.unit == "ns" else 1990,
-                known=NAMES[self.unit],
-                unit=self.unit,
-                shown=lambda row: _shown(int(times[row])),
-                readings=lambda row: "; it may be ".join(["", *other_readings(int(numbers[row]), name)]),
-            )
+            cells.first = self._first
+            cells.is_other = good & (cells.size != UNITS.index(unit) + 1)
+            cells.own = lambda row: NAMES[UNITS[cells.size[row] - 1]]
+            refuse(UNIX_UNITS, cells, batch.path, batch.num_rows, batch.first)
+        times, cells.is_time = microseconds_of(numbers, unit)
+        good = keep(UNIX_TIMES, cells, *at, good)
+        if self._first is not None:
+            cells.time, cells.year = times, 1991 if unit == "ns" else 1990
+            cells.earliest, cells.latest = EARLIEST_US + (unit == "ns") * YEAR_US, LATEST_US
+            cells.shown = lambda row: _shown(int(times[row]))
+            cells.readings = lambda row: "; it may be ".join(["", *other_readings(int(numbers[row]), name)])
+            good = keep(UNIX_YEARS, cells, *at, good)
         if good.any():
             first, last = self.span or (_MOST, -_MOST)
             self.span = min(first, int(times[good].min())), max(last, int(times[good].max()))
         return np.where(good, times, 0)
-
-    def _refuse_other_units(self, batch: Batch, numbers: np.ndarray, size: np.ndarray, good: Bools) -> None:
-        """Raise DataFileError unless all `good` numbers (rows,) have one unit, that of their size (rows,)."""
-        rows = np.flatnonzero(good)
-        if len(rows) == 0:
-            return
-        row = int(rows[0])
-        if self.unit is None:
-            self.unit = UNITS[int(size[row]) - 1]
-            self._first = f"{numbers[row]} in {batch.path.name}, row {batch.first + row + 1}"
-        self.column.refuse(
-            UNIX_UNITS,
-            batch,
-            value=numbers,
-            is_other=good & (size != UNITS.index(self.unit) + 1),
-            own=lambda row: NAMES[UNITS[size[row] - 1]],
-            known=NAMES[self.unit],
-            unit=self.unit,
-            first=self._first,
-        )
 
     def notes(self) -> tuple[str, ...]:
         """Which unit was told by the sizes of the numbers, and what that makes of them, if one was."""
