@@ -142,9 +142,8 @@ class TableSettings(Given, BuilderSettings):
     @property
     def when(self) -> When:
         """What the trace says of arrivals; rows that are all owned at the start have step 0."""
-        if self.time is not None:
-            return "time"
-        return "order" if self.order is not None or self.in_file_order else "step"
+        when: When = "order" if self.in_file_order else "step"
+        return when if self.instant is None else self.instant[0]
 
     @property
     def time_options(self) -> TimeOptions:
@@ -164,7 +163,8 @@ class TableSettings(Given, BuilderSettings):
 
     def _given(self, *keys: str) -> list[str]:
         """The ones of these settings that are given: a number also if it is 0."""
-        return [key for key in keys if not any(getattr(self, key) is none for none in (None, False, ()))]
+        values = ((key, getattr(self, key)) for key in keys)
+        return [key for key, value in values if value not in (None, ()) and value is not False]
 
     def _problems(self) -> Iterator[str]:
         """What is wrong with the settings together; ValueError for a format or a zone."""

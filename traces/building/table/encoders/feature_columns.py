@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from emulator.errors import DataFileError
@@ -25,9 +25,7 @@ class FeatureColumns:
     shape: Shape | None
 
 
-def expanded(
-    names: Sequence[str], columns: Sequence[str], keys: frozenset[str], where: str
-) -> tuple[str, ...]:
+def expanded(names: Sequence[str], columns: Sequence[str], keys: Set[str], where: str) -> tuple[str, ...]:
     """The names of `--features`, with all columns in place of a name that ends in * and is no column.
 
     Columns are in the order of the numbers behind the beginning, if all have one, else in that of the file.
@@ -44,18 +42,16 @@ def expanded(
     Raises:
         DataFileError: no column has that beginning, or one is named twice.
     """
-    found: list[str] = []
-    for name in names:
-        found += (
-            [name] if name in columns or not name.endswith("*") else _beginning(name, columns, keys, where)
-        )
+    found = [column for name in names for column in _meant_by(name, columns, keys, where)]
     [(twice, number)] = Counter(found).most_common(1) or [("", 0)]
     if number > 1:
         raise DataFileError(where, f"features: column {twice!r} is named twice, by {', '.join(names)}")
     return tuple(found)
 
 
-def _beginning(name: str, columns: Sequence[str], keys: frozenset[str], where: str) -> list[str]:
+def _meant_by(name: str, columns: Sequence[str], keys: Set[str], where: str) -> list[str]:
+    if name in columns or not name.endswith("*"):
+        return [name]
     start = name.removesuffix("*")
     found = [column for column in columns if column.startswith(start) and column not in keys]
     if not found:

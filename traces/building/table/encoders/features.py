@@ -51,7 +51,7 @@ def chosen_features(shards: Shards, settings: TableSettings) -> FeatureColumns:
             f"--na: is about texts, and its features are none; numbers of {shards.format} are missing where "
             f"they are null or NaN: leave it out",
         )
-    keys = frozenset(settings.columns_of_keys().values())
+    keys = set(settings.columns_of_keys().values())
     names = settings.features
     if names is None:
         names = tuple(name for name in shards.kinds if name not in keys)
