@@ -26,14 +26,8 @@ def refuse_never_held(
     Raises DataFileError if there are more than may be left out.
     """
     path = shards.files[0] if len(shards.files) == 1 else shards.files[0].parent
-    cells = Cells(
-        name=names[1],
-        other=names[0],
-        at=at,
-        expiry=expiry,
-        since=lambda row: _shown(at[row]),
-        until=lambda row: _shown(expiry[row]),
-    )
+    cells = Cells(name=names[1], other=names[0], at=at, expiry=expiry)
+    cells.since, cells.until = (lambda row: _shown(at[row])), (lambda row: _shown(expiry[row]))
     keep(EXPIRY, cells, bad, Batch(path, 0, {}, len(at)), 0, ~bad.mask(len(at)))
 
 

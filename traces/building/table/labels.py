@@ -114,30 +114,27 @@ class Labels(Values):
         return pa.DictionaryArray.from_arrays(column.indices, pa.array(names, pa.string()))
 
     def finish(self) -> tuple[np.ndarray, Names]:
-        codes, classes = self._finish()
-        self.notes = tuple(
-            f"label: whole numbers written as fractions, such as {text}, are classes, such as {number}"
-            for number, text in sorted(self._written.items())
-            if text != str(number)
-        )[:1]
-        self.notes += self._spellings.notes()
-        return codes.astype(np.int16), classes
-
-    def _finish(self) -> tuple[np.ndarray, Names]:
         codes, classes = super().finish()
         fraction = next((text for text in self.known if _FRACTION.match(self._pointed(text))), None)
         values = [] if fraction is None else [self._value(str(text)) for text in classes]
-        if fraction is None or None in values:
-            if self._class_names is not None:
-                classes = tuple(self._class_names[int(number)] for number in classes)
-            return codes, classes
-        other = [str(text) for text, value in zip(classes, values, strict=True) if isinstance(value, Decimal)]
-        numbers, ranks = np.unique(np.array([int(value or 0) for value in values]), return_inverse=True)
-        if other or len(numbers) > MOST_WHOLE:
-            cells = Cells(name=self.name, value=other[0] if other else fraction)
-            raise DataFileError(self._path, TARGETS[0].problem(cells))
-        self._written = {int(value or 0): str(text) for value, text in zip(values, classes, strict=True)}
-        return ranks.astype(np.int16)[codes], tuple(map(str, numbers.tolist()))
+        if fraction is not None and None not in values:
+            others = [text for text, value in zip(classes, values, strict=True) if isinstance(value, Decimal)]
+            whole = [int(value or 0) for value in values]
+            numbers, ranks = np.unique(np.array(whole), return_inverse=True)
+            if others or len(numbers) > MOST_WHOLE:
+                cells = Cells(name=self.name, value=others[0] if others else fraction)
+                raise DataFileError(self._path, TARGETS[0].problem(cells))
+            self._written = dict(zip(whole, map(str, classes), strict=True))
+            codes, classes = ranks.astype(np.int16)[codes], tuple(map(str, numbers.tolist()))
+        elif self._class_names is not None:
+            classes = tuple(self._class_names[int(number)] for number in classes)
+        fractions = [item for item in sorted(self._written.items()) if item[1] != str(item[0])]
+        self.notes = tuple(
+            f"label: whole numbers written as fractions, such as {text}, are classes, such as {number}"
+            for number, text in fractions[:1]
+        )
+        self.notes += self._spellings.notes()
+        return codes.astype(np.int16), classes
 
     def _pointed(self, text: str) -> str:
         """A text with a point, if it is a number."""

@@ -210,8 +210,8 @@ class Numbers:
                 block[known, first + places[known]] = 1
             elif shape is None:
                 if is_text(column.type):
-                    column, is_number = self._from_text(column)
-                    unnumbered.append(rules.Cells(name=name, value=batch.columns[name], is_number=is_number))
+                    column, fits = self._from_text(column)
+                    unnumbered.append(rules.Cells(name=name, value=batch.columns[name], is_number=fits))
                 with np.errstate(over="ignore"):
                     block[:, first] = _as_numbers(column)
             else:
