@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -52,7 +51,12 @@ class BadRows:
             for row in new:
                 count_cause(self.causes, problem(row))
         self.rows.update((start + numbers).tolist())
-        self._count(batch.path, error)
+        self.first = self.first or str(error)
+        if len(self) > self.most == 0:
+            raise error
+        if len(self) > self.most:
+            many = f"more than --skip-bad {self.most} rows are bad: {len(self)}"
+            raise DataFileError(batch.path, f"{many}; the first: {self.first}") from error
 
     def remark(self) -> str | None:
         """What was left out, by the commonest cause; None if nothing was."""
@@ -82,14 +86,3 @@ class BadRows:
         """Inverse of `as_json`."""
         self.rows.update(state["rows"])
         self.causes = dict(state["causes"])
-
-    def _count(self, path: Path, error: DataFileError) -> None:
-        if self.first is None:
-            self.first = str(error)
-        if len(self) <= self.most:
-            return
-        if self.most == 0:
-            raise error
-        raise DataFileError(
-            path, f"more than --skip-bad {self.most} rows are bad: {len(self)}; the first: {self.first}"
-        ) from error

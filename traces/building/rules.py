@@ -1,64 +1,238 @@
 """The rules that the rows of a data set keep: each one a condition, and a message with its remedy.
 
-A rule looks at the cells of a batch, columns of shape (rows,) and what else it is about, by name. In its
-message `{name}` is what the cells have under that name, of a column the value in the row that breaks it.
+A rule looks at cells, by name: at columns, and at what else they are about. In its message `{name}` is what
+the cells have under that name, of a column the value in the row that breaks it. To add a rule to a kind of
+column, add it to the rules of that kind.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import reduce
 from pathlib import Path
 from types import SimpleNamespace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
 from emulator.arrays import Bools
+from emulator.numbers import LARGEST
+from emulator.storage.parquet_columns import EARLIEST_US, LATEST_US, OUT_OF_RANGE
+from emulator.storage.reading.columns import is_text
 from emulator.storage.reading.shards import Batch
 from traces.building.bad_rows import BadRows
 from traces.building.pixels import leads_out
 
 
 class Cells(SimpleNamespace):
-    """What rules look at: columns (rows,), arrays or lists, and whatever else, by name."""
+    """What rules look at: columns (rows,), or (rows, columns), and whatever else, by name.
 
-    def at(self, row: int) -> dict[str, object]:
-        """All of it, of columns the value in a row."""
-        return {
-            name: value[row] if isinstance(value, np.ndarray | list) else value
-            for name, value in vars(self).items()
-        }
+    With `codes` (rows,), columns have distinct values (k,), and each row the one that its code numbers.
+    A function stands for what is worked out for a message alone: it gets the number of the value.
+    """
+
+    codes: np.ndarray | None = None
 
 
 class Rule(NamedTuple):
-    """Rows where `broken` (rows,) is true are refused as `says` says, a format or a function of the row."""
+    """Cells where `broken` is true, of the shape of columns, are refused as `says` says.
 
-    broken: Callable[[Cells], Bools]
-    says: str | Callable[[Cells, int], str]
+    That is a format, or a function of the cells and of which one is refused.
+    """
 
-    def problem(self, cells: Cells, row: int) -> str:
-        """What is wrong with a row that breaks it."""
-        return self.says.format(**cells.at(row)) if isinstance(self.says, str) else self.says(cells, row)
+    broken: Callable[[Any], Any]
+    says: str | Callable[[Any, Any], str]
+
+    def problem(self, cells: object, cell: Any = None) -> str:
+        """What is wrong with a cell that breaks it; None: columns are single values."""
+        if callable(self.says):
+            return self.says(cells, cell)
+        return self.says.format_map(_Shown(cells, cell))
 
 
-def keep(rules: tuple[Rule, ...], cells: Cells, bad: BadRows, batch: Batch, start: int) -> Bools:
+Rules = tuple[Rule, ...]
+
+
+class _Shown:
+    """What is shown of the cells in a message, each once it is asked for."""
+
+    def __init__(self, cells: object, cell: Any) -> None:
+        self.cells, self.cell = cells, cell
+
+    def __getitem__(self, name: str) -> Any:
+        value: Any = getattr(self.cells, name)
+        if callable(value):
+            return value(self.cell)
+        if isinstance(value, pa.Array):
+            return value[self.cell].as_py()
+        return value[self.cell] if isinstance(value, list | np.ndarray) else value
+
+
+def keep(
+    rules: Rules, cells: Cells, bad: BadRows, batch: Batch, start: int, among: Bools | None = None
+) -> Bools:
     """(rows,) whether each row of a batch, whose first one is number `start` of the table, keeps all rules.
 
-    Others are left out, each by the first rule that it breaks; DataFileError if they are too many.
+    Others are left out, each by the first rule that it breaks; DataFileError if they are too many. Rows that
+    are not `among` (rows,) those that are looked at are neither kept nor left out.
     """
-    broken = [np.asarray(rule.broken(cells)) for rule in rules]
-    refused: Bools = np.logical_or.reduce(broken)
-    bad.refuse(batch, start, refused, lambda row: _first_problem(rules, broken, cells, row))
-    return ~refused
+    broken = [np.asarray(rule.broken(cells), np.bool_) for rule in rules]
+    wrong: Bools = reduce(np.logical_or, broken)
+    refused = wrong if cells.codes is None else wrong[cells.codes]
+    refused = refused if refused.ndim == 1 else np.any(refused, axis=1)
+    refused = refused if among is None else refused & among
+
+    def problem(row: int) -> str:
+        cell: Any = row if cells.codes is None else int(cells.codes[row])
+        if wrong.ndim == 2:
+            cell = row, int(wrong[row].argmax())
+        return next(rule.problem(cells, cell) for rule, at in zip(rules, broken, strict=True) if at[cell])
+
+    bad.refuse(batch, start, refused, problem)
+    return ~refused if among is None else among & ~refused
 
 
-def refuse(rules: tuple[Rule, ...], cells: Cells, path: Path, num_rows: int) -> None:
-    """Raise DataFileError, with its row, for the first of the rows of a file that breaks one of the rules."""
-    keep(rules, cells, BadRows(0), Batch(path, 0, {}, num_rows), 0)
+def refuse(rules: Rules, cells: Cells, path: Path, num_rows: int, first: int = 0) -> None:
+    """Raise DataFileError, with its row, for the first of the rows of a file that breaks one of the rules.
+
+    The first of the cells is in row `first` of the file, from 0 on.
+    """
+    keep(rules, cells, BadRows(0), Batch(path, first, {}, num_rows), 0)
 
 
-def _first_problem(rules: tuple[Rule, ...], broken: list[Bools], cells: Cells, row: int) -> str:
-    return next(rule.problem(cells, row) for rule, rows in zip(rules, broken, strict=True) if rows[row])
+# -- tables
+
+EXACT = 2**53
+"""Whole numbers up to this are exact in double precision."""
+
+REGRESSION = "a regression target; labels are classes: integers or texts"
+SEQUENCE = "a sequence or several labels of a sample; labels are classes: integers or texts"
+TIMES = "a date or a timestamp in ISO 8601, as 2015-01-31 or 2015-01-31T12:00:00Z"
+
+PRESENT = (Rule(lambda c: c.is_missing, "{name} is missing"),)
+
+WHOLE = (
+    *PRESENT,
+    Rule(lambda c: c.value < c.least, "{name} = {value}: must be from {least} to {most}"),
+    Rule(lambda c: c.value > c.most, "{name} = {value}: must be from {least} to {most}"),
+)
+FRACTIONS = (
+    Rule(
+        lambda c: (np.floor(c.value) != c.value) | ~(np.abs(c.value) < EXACT),
+        "{name} = {value}: must be a whole number, or empty for never",
+    ),
+)
+"""Whole numbers that are written as fractions."""
+
+NUMBERS = (*PRESENT, Rule(lambda c: ~np.isfinite(c.value), "{name} = {value}: must be a finite number"))
+
+NAMES = (Rule(lambda c: c.is_missing, "{name} is missing: the {what} of the row"),)
+
+SPLITS = (
+    *NAMES,
+    Rule(
+        lambda c: [text not in c.choices for text in c.value],
+        "{name} = {value!r}: must be {either}; --splits 'val=test' says what other texts are",
+    ),
+)
+NUMBERED = (
+    *NAMES,
+    Rule(
+        lambda c: [text == "-1" for text in c.value],
+        "{name} = -1: must be a class, and -1 is none; leave out such rows with --skip-bad",
+    ),
+    Rule(
+        lambda c: [not 0 <= int(text or 0) <= c.last for text in c.value],
+        "{name} = {value}: must be from 0 to {last}, as there are {number} class names: name all",
+    ),
+)
+"""Labels that are numbers of classes, which have names."""
+
+TARGETS = (Rule(lambda c: c.is_target, f"label: column {{name!r}} holds {{value}}, {REGRESSION}"),)
+LABELS = (Rule(lambda c: c.is_text, "{name} = {value!r}: must be a whole number, as in the first rows"),)
+"""Labels of which the first ones are numbers."""
+
+INSTANTS = (Rule(lambda c: (c.value < EARLIEST_US) | (c.value >= LATEST_US), f"{{name}} {OUT_OF_RANGE}"),)
+WRITTEN_TIMES = (*PRESENT, Rule(lambda c: ~c.is_time, "{name} = {value!r}: {expected}"))
+MIXED_TIMES = (
+    Rule(
+        lambda c: c.is_time & (c.written == c.first.written) & c.is_local,
+        "{name} = {value!r}: has no offset, so that its day is a local one already; leave out --zone",
+    ),
+    Rule(
+        lambda c: c.is_time & (c.written != c.first.written),
+        "{name} = {value!r}: {way}, and {first.shown!r} in {first.place} {first.way}; give all times an "
+        "offset, or none",
+    ),
+)
+
+UNIX_SIZES = (
+    Rule(
+        lambda c: c.size == 0,
+        "{name} = {value}: too small for a Unix time; give --unix s if it is one, --time-format for dates "
+        "such as 20240131, or --step or --order for other numbers",
+    ),
+)
+UNIX_UNITS = (
+    Rule(
+        lambda c: c.is_other,
+        "{name} = {value}: has the size of Unix {own}, and {first} that of {known}; write all of them in one "
+        "unit, or give --unix {unit} if they are",
+    ),
+)
+UNIX_TIMES = (Rule(lambda c: ~c.is_time, "{name} = {value}: is no time in {known} since 1970"),)
+UNIX_YEARS = (
+    Rule(
+        lambda c: (c.time < c.earliest) | (c.time >= c.latest),
+        "{name} = {value}: by its size {known} since 1970, yet {shown} is not in {year} to 2100: give --unix "
+        "{unit} if it is right{readings}; give --order instead of --time for numbers that only order rows",
+    ),
+)
+
+EXPIRY = (Rule(lambda c: c.expiry <= c.at, "{name} = {until}: must be after {other} = {since}"),)
+
+_FILL = "give --missing mean or --missing zero to fill it"
+CATEGORIES = (Rule(lambda c: c.is_missing, f"{{name}} is missing; {_FILL}"),)
+WRITTEN_NUMBERS = (Rule(lambda c: ~c.is_number, "{name} = {value!r}: must be {number}"),)
+FEATURES = (
+    Rule(lambda c: np.isnan(c.value) & c.is_needed, f"{{name}} is missing; {_FILL}"),
+    Rule(
+        lambda c: np.abs(c.value) > LARGEST,
+        f"{{name}} is not finite: infinity, or a number beyond {LARGEST:g}",
+    ),
+)
+VECTORS = (
+    Rule(
+        lambda c: c.is_missing,
+        "{name} is missing; a vector is not filled: leave out such rows with --skip-bad",
+    ),
+    Rule(
+        lambda c: ~c.fits,
+        "{name} = {found}: must have {size} values, as the first row has; --skip-bad leaves out such rows",
+    ),
+)
+
+_IS = "{key}: column {name!r} is {kind}"
+_NAMED, _WHOLE = ("client", "label", "split"), ("step", "count", "concept")
+
+KINDS = (
+    Rule(lambda c: c.key == "label" and pa.types.is_decimal(c.kind), f"{_IS}, {REGRESSION}"),
+    Rule(lambda c: c.key == "label" and pa.types.is_nested(c.kind), f"{_IS}, {SEQUENCE}"),
+    Rule(lambda c: c.key in _NAMED and not _is_name(c), f"{_IS}; it must hold texts or whole numbers"),
+    Rule(lambda c: c.key in _WHOLE and not _is_whole(c), f"{_IS}; it must hold whole numbers"),
+)
+"""The types of columns that are no features, by what the columns are."""
+
+
+def _is_name(c: Cells) -> bool:
+    is_fraction = c.key == "label" and pa.types.is_floating(c.kind)  # whole numbers, perhaps
+    is_known = pa.types.is_integer(c.kind) or pa.types.is_boolean(c.kind) or is_text(c.kind)
+    return bool(c.is_csv or is_fraction or is_known)
+
+
+def _is_whole(c: Cells) -> bool:
+    return bool(pa.types.is_integer(c.kind) or (c.is_csv and pa.types.is_null(c.kind)))
 
 
 # -- data sets of images -------------------------------------------------------------------------------------
@@ -81,7 +255,9 @@ OBJECTS = (
     ),
 )
 
-CATEGORIES = (Rule(lambda cells: cells.label < 0, "category {category!r}: is none of the {number} of fMoW"),)
+FMOW_CLASSES = (
+    Rule(lambda cells: cells.label < 0, "category {category!r}: is none of the {number} of fMoW"),
+)
 
 LABEL_IDS = (
     Rule(

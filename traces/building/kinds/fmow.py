@@ -19,7 +19,7 @@ from traces.building.images import EncodedImageSettings, ImageBuilder
 from traces.building.kinds.documents import field, read_document
 from traces.building.pixels import ImageFiles
 from traces.building.rows import Rows, codes
-from traces.building.rules import CATEGORIES, Cells, refuse
+from traces.building.rules import FMOW_CLASSES, Cells, refuse
 from traces.building.samples import samples_of
 from traces.building.text_columns import TextColumns
 from traces.building.times import parse_times, times_of
@@ -135,7 +135,7 @@ class Fmow(ImageBuilder):
         category = table.texts("category")
         label = np.array([number.get(name, -1) for name in category])
         cells = Cells(label=np.where(used, label, 0), category=category, number=len(CLASSES))
-        refuse(CATEGORIES, cells, path, table.num_rows)
+        refuse(FMOW_CLASSES, cells, path, table.num_rows)
         names = [f"images/rgb_img_{row}.png" for row in range(table.num_rows)]
         pixels = ImageFiles(folder, names, lambda image: f"{METADATA}, row {image + 1}")
         listing = samples_of(pixels, codes(owners), (label, CLASSES), at=at)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from emulator.errors import DataFileError
@@ -14,12 +14,25 @@ from traces.building.path_patterns import match_files
 from traces.building.table.settings import TableSettings
 
 
-@dataclass(frozen=True)
+@dataclass
 class FileClients:
-    """The client of each file; `note` says which files have none, and are left out."""
+    """The client of each file below `root`, as a pattern finds it in its path.
 
-    of: Mapping[Path, str]
-    note: str | None
+    `note` says which files have none, and are left out.
+    """
+
+    root: Path
+    pattern: str
+    of: Mapping[Path, str] = field(default_factory=dict)
+    note: str | None = None
+
+    def choose(self, files: Sequence[Path]) -> Sequence[Path]:
+        """The files that have a client, which is known from then on; DataFileError if there are none."""
+        paths = [path.relative_to(self.root).as_posix() for path in files]
+        matched = match_files(self.pattern, self.root, paths, "table")
+        self.of = {files[at]: client for at, client in zip(matched.numbers, matched.clients, strict=True)}
+        self.note = matched.note
+        return tuple(self.of)
 
     def digest(self) -> str:
         """A digest of the clients, in the order of the files."""
@@ -32,28 +45,17 @@ def shards_of(root: Path, settings: TableSettings) -> tuple[Shards, FileClients 
 
     Raises DataFileError for what `find_shards` and `match_files` refuse, and for a table of one file.
     """
-    pattern = settings.client_from
-    if pattern is not None and is_file(root):
+    clients = None if settings.client_from is None else FileClients(root, settings.client_from)
+    if clients is not None and is_file(root):
         raise DataFileError(
             root, "is one file: --client-from is for a folder with files of several clients; give --client"
         )
-    owners: FileClients | None = None
-
-    def matching(files: Sequence[Path]) -> Sequence[Path]:
-        nonlocal owners
-        assert pattern is not None
-        paths = [path.relative_to(root).as_posix() for path in files]
-        matched = match_files(pattern, root, paths, "table")
-        chosen = [files[number] for number in matched.numbers]
-        owners = FileClients(dict(zip(chosen, matched.clients, strict=True)), matched.note)
-        return chosen
-
     shards = find_shards(
         root,
         most_cells=settings.most_cells,
         skips_bad=settings.skip_bad > 0,
         given=settings,
         na=settings.na,
-        chosen=None if pattern is None else matching,
+        chosen=None if clients is None else clients.choose,
     )
-    return shards, owners
+    return shards, clients

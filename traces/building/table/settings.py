@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import date
 from typing import Annotated, Literal
 
@@ -120,34 +120,8 @@ class TableSettings(Given, BuilderSettings):
 
     @model_validator(mode="after")
     def _fit_together(self) -> TableSettings:
-        self._one_says_the_client()
-        if self.shape is not None and self.one_hot:
-            raise ValueError("shape and one_hot exclude each other: zeros and ones are no values of pixels")
-        if self.clients is not None and self.partition is None:
-            raise ValueError(f"clients = {self.clients}: only with partition; the rows have their clients")
-        instants = [key for key in ("time", "step", "order") if getattr(self, key) is not None]
-        instants += ["in_file_order"] if self.in_file_order else []
-        if len(instants) > 1:
-            raise ValueError(f"{' and '.join(instants)} exclude each other: a row arrives once")
-        if self.unix_seconds and self.time is None:
-            raise ValueError("unix_seconds: only with time, the column of times")
-        if self.na_everywhere and not self.na:
-            raise ValueError("na_everywhere: only with na, the texts that stand for a missing value")
-        self._times_fit()
-        if self.expiry is not None and (not instants or self.in_file_order):
-            raise ValueError(
-                f"expiry = {self.expiry}: only with time, step or order, columns that say when a row arrives"
-            )
-        if not instants and self.retain is not None:
-            raise ValueError(
-                f"retain = {self.retain:g}: without time, step or order all rows are owned at the start"
-            )
-        for key in ("since", "until"):
-            self._bound_fits(key)
-        roles = [name for name in (*self._keys().values(), *(self.features or ())) if name is not None]
-        twice = next((name for name in roles if roles.count(name) > 1), None)
-        if twice is not None:
-            raise ValueError(f"column {twice!r} is named twice")
+        for problem in self._problems():
+            raise ValueError(problem)
         return self
 
     @field_validator("shape")
@@ -157,16 +131,6 @@ class TableSettings(Given, BuilderSettings):
         if problem is not None:
             raise ValueError(problem)
         return shape
-
-    @model_validator(mode="after")
-    def _splits_are_said(self) -> TableSettings:
-        if self.splits and self.split is None:
-            raise ValueError("splits: only with split, the column with train or test")
-        for each in self.splits:
-            text, _, split = each.partition("=")
-            if not text.strip() or split.strip() not in SPLITS:
-                raise ValueError(f"splits: {each!r} must be a text and train or test, as val=test")
-        return self
 
     @property
     def splits_of(self) -> dict[str, int]:
@@ -178,9 +142,8 @@ class TableSettings(Given, BuilderSettings):
     @property
     def when(self) -> When:
         """What the trace says of arrivals; rows that are all owned at the start have step 0."""
-        if self.time is not None:
-            return "time"
-        return "order" if self.order is not None or self.in_file_order else "step"
+        when: When = "order" if self.in_file_order else "step"
+        return when if self.instant is None else self.instant[0]
 
     @property
     def time_options(self) -> TimeOptions:
@@ -193,61 +156,80 @@ class TableSettings(Given, BuilderSettings):
         named: dict[When, str | None] = {"time": self.time, "step": self.step, "order": self.order}
         return next(((when, name) for when, name in named.items() if name is not None), None)
 
-    def of_expiry(self) -> TableSettings:
-        """Settings by which the column of expiry is read as that of arrivals."""
-        assert self.instant is not None, "a column says when rows arrive"
-        return self.model_copy(update={self.instant[0]: self.expiry, "expiry": None})
-
     def columns_of_keys(self) -> dict[str, str]:
         """The columns that are no features, by what they are."""
-        return {key: name for key, name in self._keys().items() if name is not None}
-
-    def _keys(self) -> dict[str, str | None]:
         keys = ("client", "label", "time", "step", "order", "expiry", "split", "count", "concept")
-        return {key: getattr(self, key) for key in keys}
+        return {key: getattr(self, key) for key in self._given(*keys)}
 
-    def _times_fit(self) -> None:
-        if self.unix is not None and self.time is None:
-            raise ValueError(f"unix = {self.unix}: only with time, the column of times")
-        if self.unix_seconds and self.unix not in (None, "s"):
-            raise ValueError(f"unix = {self.unix} and unix_seconds, which are s, exclude each other")
-        if self.time_format is not None:
-            if self.time is None and self.order is None:
-                raise ValueError(f"time_format = {self.time_format}: only with time or order")
-            if self.unix_seconds or self.unix is not None:
-                raise ValueError(
-                    f"time_format = {self.time_format}: not with unix, as Unix times are numbers"
-                )
-            refuse_format(self.time_format)
-        if self.zone is not None:
-            if self.time is None:
-                raise ValueError(f"zone = {self.zone}: only with time, the column of times")
-            if self.time_format is not None and not has_offset(self.time_format):
-                raise ValueError(
-                    f"zone = {self.zone}: times that are written as {self.time_format!r} have no offset, %z: "
-                    f"their days are local ones already"
-                )
-            zone_named(self.zone)
+    def _given(self, *keys: str) -> list[str]:
+        """The ones of these settings that are given: a number also if it is 0."""
+        values = ((key, getattr(self, key)) for key in keys)
+        return [key for key, value in values if value not in (None, ()) and value is not False]
 
-    def _one_says_the_client(self) -> None:
-        given = [key for key in ("client", "client_from", "partition") if getattr(self, key) is not None]
-        if not given:
-            raise ValueError(
+    def _problems(self) -> Iterator[str]:
+        """What is wrong with the settings together; ValueError for a format or a zone."""
+        whose = self._given("client", "client_from", "partition")
+        if not whose:
+            yield (
                 "needs either client, a column, or partition, for data without clients; or client_from, a "
                 "pattern of paths"
             )
-        if len(given) > 1:
-            raise ValueError(f"{' and '.join(given)} exclude each other: a row has one client")
+        yield from _exclusive(whose, "a row has one client")
+        if self.shape is not None and self.one_hot:
+            yield "shape and one_hot exclude each other: zeros and ones are no values of pixels"
+        yield from self._only_with("clients", "partition", "; the rows have their clients")
+        instants = self._given("time", "step", "order", "in_file_order")
+        yield from _exclusive(instants, "a row arrives once")
+        yield from self._only_with("unix_seconds", "time", ", the column of times")
+        yield from self._only_with("na_everywhere", "na", ", the texts that stand for a missing value")
+        yield from self._times_problems()
+        yield from self._only_with("expiry", "time, step or order", ", columns that say when a row arrives")
+        if self.retain is not None and not instants:
+            yield f"retain = {self.retain:g}: without time, step or order all rows are owned at the start"
+        for key in self._given("since", "until"):
+            bound = getattr(self, key)
+            if isinstance(bound, date) != (self.time is not None):
+                wanted = "a whole number" if self.time is None else "a date, as 2015-01-01, with time"
+                yield f"{key} = {bound}: must be {wanted}"
+            yield from self._only_with(key, "time, step or order")
+        roles = (*self.columns_of_keys().values(), *(self.features or ()))
+        yield from (f"column {name!r} is named twice" for name in roles if roles.count(name) > 1)
+        yield from self._only_with("splits", "split", ", the column with train or test")
+        for each in self.splits:
+            text, _, split = each.partition("=")
+            if not text.strip() or split.strip() not in SPLITS:
+                yield f"splits: {each!r} must be a text and train or test, as val=test"
 
-    def _bound_fits(self, key: str) -> None:
-        bound = getattr(self, key)
-        if bound is None:
-            return
-        if isinstance(bound, date) != (self.time is not None):
-            wanted = "a date, as 2015-01-01, with time" if self.time is not None else "a whole number"
-            raise ValueError(f"{key} = {bound}: must be {wanted}")
-        if self.step is None and self.time is None and self.order is None:
-            raise ValueError(f"{key} = {bound}: only with time, step or order")
+    def _times_problems(self) -> Iterator[str]:
+        pattern = self.time_format
+        yield from self._only_with("unix", "time", ", the column of times")
+        if self.unix_seconds and self.unix not in (None, "s"):
+            yield f"unix = {self.unix} and unix_seconds, which are s, exclude each other"
+        yield from self._only_with("time_format", "time or order")
+        if pattern is not None and self._given("unix", "unix_seconds"):
+            yield f"time_format = {pattern}: not with unix, as Unix times are numbers"
+        if pattern is not None:
+            refuse_format(pattern)
+        yield from self._only_with("zone", "time", ", the column of times")
+        if self.zone is not None and pattern is not None and not has_offset(pattern):
+            yield (
+                f"zone = {self.zone}: times that are written as {pattern!r} have no offset, %z: their days "
+                f"are local ones already"
+            )
+        if self.zone is not None:
+            zone_named(self.zone)
+
+    def _only_with(self, key: str, others: str, why: str = "") -> Iterator[str]:
+        """That a setting is given without one of the others, which `others` names."""
+        if self._given(key) and not self._given(*others.replace(" or ", ", ").split(", ")):
+            value = getattr(self, key)
+            shown = key if isinstance(value, bool | tuple) else f"{key} = {value}"
+            yield f"{shown}: only with {others}{why}"
+
+
+def _exclusive(given: Sequence[str], why: str) -> Iterator[str]:
+    if len(given) > 1:
+        yield f"{' and '.join(given)} exclude each other: {why}"
 
 
 def shape_problem(shape: Sequence[int]) -> str | None:

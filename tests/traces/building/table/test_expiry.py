@@ -198,3 +198,28 @@ def test_nothing_is_said_of_expiry_in_folders_without_it(tmp_path: Path) -> None
     folder = built(write(tmp_path, STEPS), **{**AS_STEPS, "expiry": None})
     assert read_facts(folder.path).version == 1
     assert folder.rows.expiry is None
+
+
+def test_a_column_of_expiry_may_be_empty_beside_times(tmp_path: Path) -> None:
+    lines = steps("ann,up,2015-01-01,,train,1", "bob,up,2015-01-02, ,train,2")
+    folder = built(write(tmp_path, lines), **{**AS_STEPS, "step": None, "time": "at"})
+    assert rows(folder, "client", "expiry") == [("ann", None), ("bob", None)]
+
+
+def test_the_first_of_times_of_expiry_is_the_first_that_is_written(tmp_path: Path) -> None:
+    lines = steps(
+        *(f"ann,up,2015-01-01,{until},train,1" for until in ("", "2016-01-01", "2016-01-01T00:00Z"))
+    )
+    message = refused(write(tmp_path, lines), **{**AS_STEPS, "step": None, "time": "at"})
+    assert message.startswith(
+        "table.csv, row 3: until = '2016-01-01T00:00Z': has an offset, and '2016-01-01' in"
+    )
+    assert "in table.csv, row 2 has no offset" in message
+
+
+def test_a_column_of_expiry_beside_steps_holds_numbers(tmp_path: Path) -> None:
+    frame = pd.read_csv(write(tmp_path, STEPS)).assign(until="soon")
+    frame.to_parquet(tmp_path / "t.parquet", index=False)
+    message = refused(tmp_path / "t.parquet", **AS_STEPS)
+    assert message.startswith("t.parquet: column 'until' is ")
+    assert message.endswith("it must hold numbers")

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
-
-import pyarrow as pa
 
 from emulator.errors import DataFileError
 from emulator.storage.reading.shards import Shards
@@ -27,9 +25,7 @@ class FeatureColumns:
     shape: Shape | None
 
 
-def expanded(
-    names: Sequence[str], columns: Sequence[str], keys: frozenset[str], where: str
-) -> tuple[str, ...]:
+def expanded(names: Sequence[str], columns: Sequence[str], keys: Set[str], where: str) -> tuple[str, ...]:
     """The names of `--features`, with all columns in place of a name that ends in * and is no column.
 
     Columns are in the order of the numbers behind the beginning, if all have one, else in that of the file.
@@ -46,18 +42,16 @@ def expanded(
     Raises:
         DataFileError: no column has that beginning, or one is named twice.
     """
-    found: list[str] = []
-    for name in names:
-        found += (
-            [name] if name in columns or not name.endswith("*") else _beginning(name, columns, keys, where)
-        )
+    found = [column for name in names for column in _meant_by(name, columns, keys, where)]
     [(twice, number)] = Counter(found).most_common(1) or [("", 0)]
     if number > 1:
         raise DataFileError(where, f"features: column {twice!r} is named twice, by {', '.join(names)}")
     return tuple(found)
 
 
-def _beginning(name: str, columns: Sequence[str], keys: frozenset[str], where: str) -> list[str]:
+def _meant_by(name: str, columns: Sequence[str], keys: Set[str], where: str) -> list[str]:
+    if name in columns or not name.endswith("*"):
+        return [name]
     start = name.removesuffix("*")
     found = [column for column in columns if column.startswith(start) and column not in keys]
     if not found:
@@ -91,22 +85,3 @@ def feature_columns(shards: Shards, settings: TableSettings, names: tuple[str, .
         if problem is not None:
             raise DataFileError(path, f"column {names[0]!r}: {problem}; or give --shape")
     return FeatureColumns(names, vectors, shape)
-
-
-def refuse_image_settings(shards: Shards, settings: TableSettings, is_image: bool) -> None:
-    """Raise DataFileError for a setting of images, if there are none, or of numbers, if there are."""
-    if is_image and settings.shape is not None:
-        raise DataFileError(shards.files[0], "shape: is for numbers; encoded images become --size")
-    if not is_image and (settings.grey or settings.upright):
-        key = "grey" if settings.grey else "upright"
-        raise DataFileError(shards.files[0], f"{key}: is for a column of encoded images, and there is none")
-
-
-def refuse_nested_one_hot(shards: Shards, names: Sequence[str]) -> None:
-    """Raise DataFileError for a `one_hot` feature that has no values to be told apart."""
-    for name in names:
-        if pa.types.is_nested(shards.kinds[name]):
-            raise DataFileError(
-                shards.files[0],
-                f"one_hot: column {name!r} is {shards.kinds[name]}; it must hold texts or numbers",
-            )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,9 @@ import pyarrow.compute as pc
 
 from emulator.arrays import Bools
 from emulator.errors import DataFileError
-from emulator.storage.reading.shards import Shards
+from emulator.storage.reading.shards import Shards, missing
+from traces.building.rules import Cells
+from traces.building.table.key_columns import is_number
 
 MOST_VALUES = 2**14
 """Most values of a vector."""
@@ -35,9 +39,10 @@ def is_vector(kind: pa.DataType) -> bool:
     >>> is_vector(pa.list_(pa.float32())), is_vector(pa.list_(pa.string())), is_vector(pa.float32())
     (True, False, False)
     """
-    leaf = _leaf(kind)
-    is_number = pa.types.is_integer(leaf) or pa.types.is_floating(leaf) or pa.types.is_boolean(leaf)
-    return leaf is not kind and (is_number or pa.types.is_decimal(leaf))
+    leaf: Any = kind
+    while _is_list(leaf):
+        leaf = leaf.value_type
+    return leaf is not kind and is_number(leaf)
 
 
 def vector_shapes(shards: Shards, names: Iterable[str]) -> Mapping[str, Shape]:
@@ -53,32 +58,30 @@ def batch_rows(num_values: int) -> int:
     return max(FEWEST_ROWS, VALUES // num_values)
 
 
-def vectors_in(column: pa.Array[Any], shape: Shape) -> tuple[pa.Array[Any], Bools]:
+def vectors_in(name: str, column: pa.Array[Any], shape: Shape) -> tuple[pa.Array[Any], Cells]:
     """The values of a column of vectors, whose offsets have been validated.
 
     Returns:
-        The values one after the other, of the rows that have the shape; and (rows,) which rows these are.
+        The values one after the other, of the rows that have the shape; and what the rules of vectors look
+        at, of which `fits` (rows,) says which rows these are.
     """
     fits = _fits(column, shape)
-    if not fits.all():
-        column = column.filter(pa.array(fits))
+    values = column if fits.all() else column.filter(pa.array(fits))
     for _ in shape:
-        column = _inner(column)
-    return column, fits
+        values = _inner(values)
+    found = partial(_other, column, shape)
+    return values, Cells(name=name, is_missing=missing(column), fits=fits, size=_product(shape), found=found)
 
 
-def misfit(name: str, column: pa.Array[Any], shape: Shape, row: int) -> str:
-    """What is wrong with a row of a column that does not have the shape."""
+def _other(column: pa.Array[Any], shape: Shape, row: int) -> str:
+    """The list in a row of a column that does not have the shape."""
     piece: pa.Array[Any] = column.slice(row, 1)
-    rule = f"must have {_product(shape)} values, as the first row has; --skip-bad leaves out such rows"
     for depth, size in enumerate(shape):
         lengths = _lengths(piece)
         other = lengths[lengths != size]
-        if len(other) and depth == 0 and other[0] < 0:
-            return f"{name} is missing; a vector is not filled: leave out such rows with --skip-bad"
         if len(other):
             found = "nothing" if other[0] < 0 else str(other[0])
-            return f"{name} = {'a list with ' * (depth > 0)}a list of {found}: {rule}"
+            return f"{'a list with ' * (depth > 0)}a list of {found}"
         piece = _inner(piece)
     raise AssertionError(f"row {row} fits")
 
@@ -102,18 +105,16 @@ def _shape_of(shards: Shards, name: str) -> Shape:
     if fixed and not _is_list(kind):
         return _checked(shards.files[0], name, tuple(fixed), None)
     tried = 0
-    for batch in shards.batches({name: shards.kinds[name]}, 1):
-        for row in range(min(batch.num_rows, _TRIED - tried)):
-            shape = _found(batch.columns[name].slice(row, 1))
-            if shape is not None:
-                return _checked(batch.path, name, shape, batch.first + row + 1)
-        tried += batch.num_rows
-        if tried >= _TRIED:
-            break
+    batches = shards.batches({name: shards.kinds[name]}, 1)
+    rows = ((batch, row) for batch in batches for row in range(batch.num_rows))
+    for batch, row in islice(rows, _TRIED):
+        tried += 1
+        shape = _found(batch.columns[name].slice(row, 1))
+        if shape is not None:
+            return _checked(batch.path, name, shape, batch.first + row + 1)
     raise DataFileError(
         shards.files[0],
-        f"column {name!r}: none of its first {min(tried, _TRIED)} rows has a vector, whose length would be "
-        f"that of all",
+        f"column {name!r}: none of its first {tried} rows has a vector, whose length would be that of all",
     )
 
 
@@ -157,13 +158,6 @@ def _inner(column: Any) -> pa.Array[Any]:
     """The elements of all lists, without those behind a missing one."""
     inner: pa.Array[Any] = column.flatten()
     return inner
-
-
-def _leaf(kind: Any) -> pa.DataType:
-    leaf: pa.DataType = kind
-    while _is_list(leaf):
-        leaf = leaf.value_type  # type: ignore[attr-defined]
-    return leaf
 
 
 def _is_list(kind: pa.DataType) -> bool:

@@ -8,18 +8,18 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from emulator.arrays import Bools, Ints
 from emulator.errors import DataFileError
-from emulator.storage.parquet_columns import EARLIEST_US, LATEST_US, OUT_OF_RANGE, microseconds_of
+from emulator.storage.parquet_columns import LATEST_US, microseconds_of
 from emulator.storage.reading.shards import TEXT, Batch, missing
 from traces.building.bad_rows import BadRows
+from traces.building.rows import Names
+from traces.building.rules import INSTANTS, MIXED_TIMES, PRESENT, TIMES, WRITTEN_TIMES, Cells, keep, refuse
+from traces.building.table.key_columns import Column, coded
 from traces.building.table.times.time_texts import formatted_times, iso_times
 from traces.building.table.times.time_zones import local_times, zone_named
 from traces.building.table.times.unix_times import Unit, UnixTimes, of_texts
-
-EXPECTED = "a date or a timestamp in ISO 8601, as 2015-01-31 or 2015-01-31T12:00:00Z"
 
 NAIVE, OFFSET, UNIX = range(3)
 """How a time is written: without an offset from UTC, with one, or as a number since 1970."""
@@ -50,76 +50,67 @@ class _First:
     shown: str = ""
     place: str = ""
 
-
-def read_as(kind: pa.DataType, options: TimeOptions) -> pa.DataType:
-    """The type as which the times of a CSV are read: numbers if its first ones are, else texts."""
-    if options.pattern is not None:
-        return TEXT
-    if pa.types.is_integer(kind) or (pa.types.is_null(kind) and options.unix is not None):
-        return pa.int64()
-    return pa.float64() if pa.types.is_floating(kind) else TEXT
+    @property
+    def way(self) -> str:
+        return _WRITTEN[self.written]
 
 
-class Instants:
-    """The times of a column, batch by batch, in microseconds since 1970.
+class Times(Column):
+    """A column of times, in microseconds since 1970.
 
     Those with an offset, and Unix times, are those of UTC or, with a zone, of clocks there. Either all have
     an offset, or none has one.
     """
 
-    def __init__(self, name: str, options: TimeOptions, bad: BadRows) -> None:
-        self.name = name
+    never = np.int64(2**63 - 1)
+
+    def __init__(self, name: str, options: TimeOptions, bad: BadRows, *, optional: bool = False) -> None:
+        super().__init__(name, bad, optional=optional)
         self.options = options
-        self.bad = bad
-        self._unix = UnixTimes(name, options.unix, bad)
+        self._unix = UnixTimes(self, options.unix)
         self._zone = None if options.zone is None else zone_named(options.zone)
         self._first: _First | None = None
 
-    @property
-    def has_zone(self) -> bool:
-        """Whether the times are those of UTC because they had an offset."""
-        return self._first is not None and self._first.written == OFFSET and self._zone is None
+    def read_as(self, kind: pa.DataType) -> pa.DataType:
+        if self.options.pattern is not None:
+            return TEXT
+        if pa.types.is_integer(kind) or (pa.types.is_null(kind) and self.options.unix is not None):
+            return pa.int64()
+        return pa.float64() if pa.types.is_floating(kind) else TEXT
 
-    def note(self) -> str | None:
-        """What was decided about the times, for the user; None: nothing."""
-        return self._unix.note()
+    def finish(self) -> tuple[np.ndarray, Names]:
+        self.notes = self._unix.notes()
+        self.has_zone = self._first is not None and self._first.written == OFFSET and self._zone is None
+        self.unit = f"times {'with' if self.has_zone else 'without'} a time zone"
+        return super().finish()
 
-    def read(self, batch: Batch, start: int) -> Ints:
+    def values(self, batch: Batch, start: int, present: Bools | None) -> Ints:
         """(rows,) the times of a batch that begins at row `start` of the table; 0 where a row is bad.
 
         Raises DataFileError for a type or a text that is no time, for one before the year 1 or after 9999,
         and for times some of which have an offset.
         """
-        instants = self._inside(batch, start, self._instants(batch, start))
+        instants = self._inside(batch, start, self._instants(batch, start, present))
         if self._zone is None:
             return instants
         return self._inside(batch, start, local_times(instants, self._zone))
 
     def _inside(self, batch: Batch, start: int, instants: Ints) -> Ints:
-        outside = (instants < EARLIEST_US) | (instants >= LATEST_US)
-        self.bad.refuse(batch, start, outside, lambda row: f"{self.name} {OUT_OF_RANGE}")
-        return np.where(outside, 0, instants)
+        return np.where(self.keep(INSTANTS, batch, start, None, value=instants), instants, 0)
 
-    def _instants(self, batch: Batch, start: int) -> Ints:
+    def _instants(self, batch: Batch, start: int, present: Bools | None) -> Ints:
         column: Any = batch.columns[self.name]
         kind = column.type
-        is_number = pa.types.is_integer(kind) or pa.types.is_floating(kind)
-        if self.options.pattern is not None and pa.types.is_integer(kind):
-            column = pc.cast(column, pa.string()).dictionary_encode()
-        if isinstance(column, pa.DictionaryArray):
-            return self._texts(batch, start, column)
-        if self.options.pattern is not None:
+        has_pattern = self.options.pattern is not None
+        if isinstance(column, pa.DictionaryArray) or (has_pattern and pa.types.is_integer(kind)):
+            return self._texts(batch, start, present)
+        if has_pattern:
             raise DataFileError(batch.path, f"column {self.name!r} is {kind}; --time-format is for texts")
-        if is_number:
+        if pa.types.is_integer(kind) or pa.types.is_floating(kind):
             self._first = self._first or _First(UNIX)
-            return self._unix.read(batch, start, column)
-        if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
-            return self._stamps(batch, start, column)
-        raise DataFileError(batch.path, f"column {self.name!r} is {kind}; a time is {EXPECTED}")
-
-    def _stamps(self, batch: Batch, start: int, column: Any) -> Ints:
-        """(rows,) the times of a column of dates or timestamps."""
-        kind = column.type
+            return self._unix.read(batch, start, present)
+        if not (pa.types.is_timestamp(kind) or pa.types.is_date(kind)):
+            raise DataFileError(batch.path, f"column {self.name!r} is {kind}; a time is {TIMES}")
         has_offset = bool(getattr(kind, "tz", None))
         if self._zone is not None and not has_offset:
             raise DataFileError(
@@ -127,46 +118,40 @@ class Instants:
                 f"column {self.name!r} is {kind}, without a time zone: its days are local ones already; "
                 f"leave out --zone",
             )
-        self.bad.refuse(batch, start, missing(column), lambda row: f"{self.name} is missing")
+        self.keep(PRESENT, batch, start, present, is_missing=missing(column))
         self._first = self._first or _First(OFFSET if has_offset else NAIVE)
         instants, outside = microseconds_of(column, kind)
         return np.where(outside, LATEST_US, instants)
 
-    def _texts(self, batch: Batch, start: int, column: Any) -> Ints:
+    def _texts(self, batch: Batch, start: int, present: Bools | None) -> Ints:
         """(rows,) the times of a column of texts, each of which is parsed once."""
-        texts: Any = pc.utf8_trim_whitespace(pc.cast(column.dictionary, pa.string()))
-        codes = np.asarray(column.indices.fill_null(-1)).astype(np.int64)
-        values, is_time, written = self._parsed(texts)
-        row_is_bad = np.where(codes < 0, True, ~is_time[codes] if len(texts) else True)
-
-        def problem(row: int) -> str:
-            text = None if codes[row] < 0 else texts[int(codes[row])].as_py()
-            return f"{self.name} = {text!r}: {self._rule(text)}" if text else f"{self.name} is missing"
-
-        self.bad.refuse(batch, start, row_is_bad, problem)
-        good = np.flatnonzero(~row_is_bad)
+        texts, codes = coded(batch.columns[self.name])
+        times, is_time, written = self._parsed(texts)
+        cells = Cells(name=self.name, codes=codes, value=texts, is_time=is_time, written=written)
+        cells.is_missing = missing(texts)
+        cells.expected = lambda code: self._rule(texts[code].as_py())
+        cells.way = lambda code: _WRITTEN[written[code]]
+        kept = keep(WRITTEN_TIMES, cells, self.bad, batch, start, present)
+        good = np.flatnonzero(kept)
         if len(good):
-            self._refuse_mixed(batch, texts, codes, good, written)
-        instants = np.zeros(len(codes), dtype=np.int64)
-        instants[good] = values[codes[good]]
-        return instants
+            if self._first is None:
+                code, place = int(codes[good[0]]), f"{batch.path.name}, row {batch.first + int(good[0]) + 1}"
+                self._first = _First(int(written[code]), texts[code].as_py(), place)
+            cells.first = self._first
+            cells.is_local = self._first.written == NAIVE and self._zone is not None
+            refuse(MIXED_TIMES, cells, batch.path, batch.num_rows, batch.first)
+        return np.where(kept, times[codes], 0)
 
     def _parsed(self, texts: Any) -> tuple[Ints, Bools, np.ndarray]:
         """The microseconds (k,) of texts, whether each is a time (k,), and how it is written (k,)."""
-        if self.options.pattern is not None:
-            found = formatted_times(texts, self.options.pattern)
-        else:
-            found = iso_times(texts)
-        values, is_time, written = (
-            found.microseconds,
-            found.is_time,
-            np.where(found.has_offset, OFFSET, NAIVE),
-        )
-        if self.options.unix is not None:
-            numbers, is_number = of_texts(texts, self.options.unix)
-            values, is_time = np.where(is_number, numbers, values), is_time | is_number
+        pattern, unix = self.options.pattern, self.options.unix
+        found = iso_times(texts) if pattern is None else formatted_times(texts, pattern)
+        times, is_time, written = found.microseconds, found.is_time, np.where(found.has_offset, OFFSET, NAIVE)
+        if unix is not None:
+            numbers, is_number = of_texts(texts, unix)
+            times, is_time = np.where(is_number, numbers, times), is_time | is_number
             written[is_number] = UNIX
-        return values, is_time, written
+        return times, is_time, written
 
     def _rule(self, text: str) -> str:
         """What a text that is no time should be."""
@@ -177,30 +162,4 @@ class Instants:
         hint = "--time-format says how other texts are written, such as %d.%m.%Y"
         if text.lstrip("+-").isdigit():
             hint = "give --unix s, ms, us or ns for Unix times, or --time-format for dates such as 20150131"
-        return f"must be {EXPECTED}; {hint}"
-
-    def _refuse_mixed(self, batch: Batch, texts: Any, codes: Ints, good: Ints, written: np.ndarray) -> None:
-        def shown(row: int) -> str:
-            return texts[int(codes[row])].as_py() or ""
-
-        row = int(good[0])
-        if self._first is None:
-            self._first = _First(
-                int(written[codes[row]]), shown(row), f"{batch.path.name}, row {batch.first + row + 1}"
-            )
-        if self._first.written == NAIVE and self._zone is not None:
-            raise DataFileError(
-                batch.path,
-                f"{self.name} = {shown(row)!r}: has no offset, so that its day is a local one already; leave "
-                f"out --zone",
-                batch.first + row + 1,
-            )
-        other = good[written[codes[good]] != self._first.written]
-        if len(other):
-            row = int(other[0])
-            raise DataFileError(
-                batch.path,
-                f"{self.name} = {shown(row)!r}: {_WRITTEN[written[codes[row]]]}, and {self._first.shown!r} "
-                f"in {self._first.place} {_WRITTEN[self._first.written]}; give all times an offset, or none",
-                batch.first + row + 1,
-            )
+        return f"must be {TIMES}; {hint}"

@@ -104,21 +104,19 @@ def refuse_format(pattern: str) -> None:
     ValueError: '%H:%M' has no year: neither %Y nor %y
     """
     names = [name for name in _DIRECTIVE.findall(pattern) if name != "%"]
-    known = {*_DIGITS, *_OTHERS}
-    unknown = next((name for name in names if name not in known), None)
-    if unknown is not None:
-        choices = " ".join(f"%{name}" for name in (*_DIGITS, *_OTHERS))
-        raise ValueError(f"{pattern!r} has %{unknown}, which is no directive; these are {choices}")
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice is not None:
-        raise ValueError(f"{pattern!r} has %{twice} twice")
-    for problem, is_so in (
-        ("has no year: neither %Y nor %y", not {"Y", "y"} & {*names}),
-        ("has two years: %Y and %y", {"Y", "y"} <= {*names}),
-        ("has several of %m, %b, %B and %j", len({"m", "b", "B", "j"} & {*names}) > 1),
-        ("has a day and no month: neither %m nor %b nor %B", "d" in names and not {"m", "b", "B"} & {*names}),
-        ("has one of %I and %p without the other", ("I" in names) != ("p" in names)),
-        ("has two hours: %H and %I", {"H", "I"} <= {*names}),
+    unknown = [name for name in names if name not in (*_DIGITS, *_OTHERS)]
+    twice = [name for name in names if names.count(name) > 1]
+    choices = " ".join(f"%{name}" for name in (*_DIGITS, *_OTHERS))
+    month = {"m", "b", "B"} & {*names}
+    for is_so, problem in (
+        (unknown, f"has %{''.join(unknown[:1])}, which is no directive; these are {choices}"),
+        (twice, f"has %{''.join(twice[:1])} twice"),
+        (not {"Y", "y"} & {*names}, "has no year: neither %Y nor %y"),
+        ({"Y", "y"} <= {*names}, "has two years: %Y and %y"),
+        (len(month | ({"j"} & {*names})) > 1, "has several of %m, %b, %B and %j"),
+        ("d" in names and not month, "has a day and no month: neither %m nor %b nor %B"),
+        (("I" in names) != ("p" in names), "has one of %I and %p without the other"),
+        ({"H", "I"} <= {*names}, "has two hours: %H and %I"),
     ):
         if is_so:
             raise ValueError(f"{pattern!r} {problem}")
@@ -134,21 +132,16 @@ def _regex(pattern: str) -> str:
     >>> _regex("%Y%m%d")
     '^[0-9]{4}[0-9]{2}[0-9]{2}$'
     """
-    parts = re.split(r"(%.)", pattern, flags=re.DOTALL)  # a text, a directive, a text, ...
-    pieces = [re.escape(part) for part in parts]
-    for number in range(1, len(parts), 2):
-        name = parts[number][1]
-        if name not in _DIGITS:
-            pieces[number] = _OTHERS[name]
-            continue
-        around = [(number - 1, number - 2), (number + 1, number + 2)]
-        touches = any(
-            not parts[between] and 0 < other < len(parts) and parts[other][1] in (*_DIGITS, "f")
-            for between, other in around
-        )
-        most = _DIGITS[name]
-        pieces[number] = f"[0-9]{{{most}}}" if touches or name in "Yy" else f"[0-9]{{1,{most}}}"
-    return f"^{''.join(pieces)}$"
+    tokens = ["", *re.findall(r"%.|[^%]", pattern, re.DOTALL), ""]  # directives, and letters between them
+
+    def written(before: str, token: str, after: str) -> str:
+        name, most = token[1:], _DIGITS.get(token[1:])
+        if most is None:
+            return _OTHERS.get(name) or re.escape(token)
+        touches = any(other[1:] in (*_DIGITS, "f") for other in (before, after))
+        return f"[0-9]{{{most}}}" if touches or name in "Yy" else f"[0-9]{{1,{most}}}"
+
+    return f"^{''.join(map(written, tokens, tokens[1:], tokens[2:]))}$"
 
 
 def _is_time(text: str) -> bool:

@@ -46,10 +46,8 @@ def local_times(instants: Ints, zone: ZoneInfo) -> Ints:
     changes: pandas looks it up for every time, in Python. No zone has two changes within three days.
     """
     days, of_time = np.unique(instants // MICROSECONDS_PER_DAY, return_inverse=True)
-    first, last = (
-        _offsets(days * MICROSECONDS_PER_DAY, zone),
-        _offsets((days + 1) * MICROSECONDS_PER_DAY - _SECOND_US, zone),
-    )
+    first = _offsets(days * MICROSECONDS_PER_DAY, zone)
+    last = _offsets((days + 1) * MICROSECONDS_PER_DAY - _SECOND_US, zone)
     local: Ints = instants + first[of_time]
     changing = np.flatnonzero((first != last)[of_time])
     local[changing] = instants[changing] + _offsets(instants[changing], zone)
@@ -58,9 +56,8 @@ def local_times(instants: Ints, zone: ZoneInfo) -> Ints:
 
 def _offsets(instants: Ints, zone: ZoneInfo) -> Ints:
     """(n,) the microseconds by which clocks in `zone` are ahead of UTC at `instants` (n,)."""
-    inside = np.clip(
-        instants, EARLIEST_US + MICROSECONDS_PER_DAY, LATEST_US - 2 * MICROSECONDS_PER_DAY
-    )  # so that local times exist
+    # Local times exist from the second day on, and to the last but one.
+    inside = np.clip(instants, EARLIEST_US + MICROSECONDS_PER_DAY, LATEST_US - 2 * MICROSECONDS_PER_DAY)
     offsets = np.empty(len(instants), np.int64)
     for number, instant in enumerate((inside // _SECOND_US).tolist()):
         offset = (_EPOCH + timedelta(seconds=instant)).astimezone(zone).utcoffset()

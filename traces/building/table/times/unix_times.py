@@ -10,8 +10,9 @@ import pyarrow.compute as pc
 
 from emulator.arrays import Bools, Ints
 from emulator.errors import DataFileError
-from emulator.storage.reading.shards import Batch, missing
-from traces.building.bad_rows import BadRows
+from emulator.storage.reading.shards import Batch
+from traces.building.rules import NUMBERS, UNIX_SIZES, UNIX_TIMES, UNIX_UNITS, UNIX_YEARS, Cells, keep, refuse
+from traces.building.table.key_columns import Column, numbers_in
 
 Unit = Literal["s", "ms", "us", "ns"]
 
@@ -47,126 +48,66 @@ class UnixTimes:
     last time; None: there is none yet.
     """
 
-    def __init__(self, name: str, unit: Unit | None, bad: BadRows) -> None:
-        self.name = name
+    def __init__(self, column: Column, unit: Unit | None) -> None:
+        self.column = column
         self.unit = unit
-        self.bad = bad
         self.span: tuple[int, int] | None = None
         self._first: str | None = None  # the number that the unit is told by, and where it is
 
-    def read(self, batch: Batch, start: int, column: pa.Array[Any]) -> Ints:
+    def read(self, batch: Batch, start: int, present: Bools | None) -> Ints:
         """(rows,) the times of a batch that begins at row `start` of the table; 0 where a row is bad.
 
-        Raises DataFileError for a number that is no Unix time, and for numbers that differ in their unit.
+        Rows that are not `present` (rows,) are not looked at. Raises DataFileError for a number that is no
+        Unix time, and for numbers that differ in their unit.
         """
-        if pa.types.is_floating(column.type):
-            if column.type != pa.float64():
-                raise DataFileError(
-                    batch.path,
-                    f"column {self.name!r} is {column.type}, which has too few digits for Unix times; save "
-                    f"them as whole numbers, or as doubles",
-                )
-            numbers = column.to_numpy(zero_copy_only=False)
-            unknown = ~np.isfinite(numbers)
-        else:
-            whole = pc.cast(column, column.type if pa.types.is_uint64(column.type) else pa.int64())
-            numbers, unknown = np.asarray(whole.fill_null(0)), missing(column)
-        self.bad.refuse(
-            batch,
-            start,
-            unknown,
-            lambda row: (
-                f"{self.name} = {numbers[row]}: must be a finite number"
-                if np.isinf(numbers[row])
-                else f"{self.name} is missing"
-            ),
-        )
-        good = ~unknown
-        if self.unit is None or self._first is not None:
-            good &= self._of_one_unit(batch, start, numbers, good)
-        return self._scaled(batch, start, numbers, good)
-
-    def _of_one_unit(self, batch: Batch, start: int, numbers: np.ndarray, good: Bools) -> Bools:
-        """(rows,) whether each number has the size of a Unix time; those of all `good` rows have one unit."""
-        # NOTE: clipped, as the smallest number of 64 bits has no size among them.
-        size = np.abs(np.maximum(numbers, -_MOST) if numbers.dtype == np.int64 else numbers)
-        number = np.searchsorted(SIZES, size, side="right")
-        too_small = good & (number == 0)
-        self.bad.refuse(
-            batch,
-            start,
-            too_small,
-            lambda row: (
-                f"{self.name} = {numbers[row]}: too small for a Unix time; give --unix s if it is one, "
-                f"--time-format for dates such as 20240131, or --step or --order for other numbers"
-            ),
-        )
-        has_size: Bools = ~too_small
-        rows = np.flatnonzero(good & has_size)
-        if len(rows) == 0:
-            return has_size
-        if self.unit is None:
-            self.unit = UNITS[int(number[rows[0]]) - 1]
-            self._first = f"{numbers[rows[0]]} in {batch.path.name}, row {batch.first + int(rows[0]) + 1}"
-        other = rows[number[rows] != UNITS.index(self.unit) + 1]
-        if len(other):
-            row = int(other[0])
+        column = batch.columns[self.column.name]
+        if pa.types.is_floating(column.type) and column.type != pa.float64():
+            few = f"is {column.type}, which has too few digits for Unix times"
             raise DataFileError(
-                batch.path,
-                f"{self.name} = {numbers[row]}: has the size of Unix {NAMES[UNITS[int(number[row]) - 1]]}, "
-                f"and {self._first} that of {NAMES[self.unit]}; write all of them in one unit, or give "
-                f"--unix {self.unit} if they are",
-                batch.first + row + 1,
+                batch.path, f"column {self.column.name!r} {few}; save them as whole numbers, or as doubles"
             )
-        return has_size
-
-    def _scaled(self, batch: Batch, start: int, numbers: np.ndarray, good: Bools) -> Ints:
+        name, unit = self.column.name, self.unit
+        numbers, is_missing = numbers_in(column)
+        cells = Cells(name=name, value=numbers, is_missing=is_missing)
+        at = self.column.bad, batch, start
+        good = keep(NUMBERS, cells, *at, present)
+        if unit is None or self._first is not None:
+            # NOTE: clipped, as the smallest number of 64 bits has no size among them.
+            clipped = np.maximum(numbers, -_MOST) if numbers.dtype == np.int64 else numbers
+            cells.size = np.searchsorted(SIZES, np.abs(clipped), side="right")
+            good = keep(UNIX_SIZES, cells, *at, good)
         if not good.any():
             return np.zeros(len(numbers), dtype=np.int64)
-        assert self.unit is not None
-        times, is_time = microseconds_of(numbers, self.unit)
-        name = NAMES[self.unit]
-        self.bad.refuse(
-            batch,
-            start,
-            good & ~is_time,
-            lambda row: f"{self.name} = {numbers[row]}: is no time in {name} since 1970",
-        )
-        good &= is_time
+        if unit is None:
+            row = int(good.argmax())
+            unit = self.unit = UNITS[int(cells.size[row]) - 1]
+            self._first = f"{numbers[row]} in {batch.path.name}, row {batch.first + row + 1}"
+        cells.unit, cells.known = unit, NAMES[unit]
         if self._first is not None:
-            unlikely = (times < EARLIEST_US + (self.unit == "ns") * YEAR_US) | (times >= LATEST_US)
-            self.bad.refuse(
-                batch, start, good & unlikely, lambda row: self._unlikely(numbers[row], int(times[row]))
-            )
-            good &= ~unlikely
+            cells.first = self._first
+            cells.is_other = good & (cells.size != UNITS.index(unit) + 1)
+            cells.own = lambda row: NAMES[UNITS[cells.size[row] - 1]]
+            refuse(UNIX_UNITS, cells, batch.path, batch.num_rows, batch.first)
+        times, cells.is_time = microseconds_of(numbers, unit)
+        good = keep(UNIX_TIMES, cells, *at, good)
+        if self._first is not None:
+            cells.time, cells.year = times, 1991 if unit == "ns" else 1990
+            cells.earliest, cells.latest = EARLIEST_US + (unit == "ns") * YEAR_US, LATEST_US
+            cells.shown = lambda row: _shown(int(times[row]))
+            cells.readings = lambda row: "; it may be ".join(["", *other_readings(int(numbers[row]), name)])
+            good = keep(UNIX_YEARS, cells, *at, good)
         if good.any():
-            self._widen(int(times[good].min()), int(times[good].max()))
+            first, last = self.span or (_MOST, -_MOST)
+            self.span = min(first, int(times[good].min())), max(last, int(times[good].max()))
         return np.where(good, times, 0)
 
-    def _unlikely(self, number: Any, time: int) -> str:
-        assert self.unit is not None
-        first = 1991 if self.unit == "ns" else 1990
-        readings = "".join(f"; it may be {each}" for each in other_readings(int(number), self.name))
-        return (
-            f"{self.name} = {number}: by its size {NAMES[self.unit]} since 1970, yet {_shown(time)} is not "
-            f"in {first} to 2100: give --unix {self.unit} if it is right{readings}; give --order instead of "
-            f"--time for numbers that only order rows"
-        )
-
-    def _widen(self, first: int, last: int) -> None:
-        if self.span is not None:
-            first, last = min(first, self.span[0]), max(last, self.span[1])
-        self.span = first, last
-
-    def note(self) -> str | None:
-        """Which unit was told by the sizes of the numbers, and what that makes of them; None: none was."""
+    def notes(self) -> tuple[str, ...]:
+        """Which unit was told by the sizes of the numbers, and what that makes of them, if one was."""
         if self._first is None or self.span is None or self.unit is None:
-            return None
+            return ()
         first, last = map(_shown, self.span)
-        return (
-            f"{self.name}: the numbers are Unix {NAMES[self.unit]}, {first} to {last}; --unix UNIT says "
-            f"otherwise"
-        )
+        told = f"the numbers are Unix {NAMES[self.unit]}, {first} to {last}; --unix UNIT says otherwise"
+        return (f"{self.column.name}: {told}",)
 
 
 def microseconds_of(numbers: np.ndarray, unit: Unit) -> tuple[Ints, Bools]:
