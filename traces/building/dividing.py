@@ -65,12 +65,11 @@ def divided(
         raise InputError(
             f"the data set has no clients: give --partition ({', '.join(PARTITIONS.names())}) and --clients"
         )
-    partition: Partition = settings.partition.build()
     streams = RandomStreams(settings.seed)
     is_train = np.ones(len(label), np.bool_) if split is None else split == SPLITS.index("train")
     train, test = np.flatnonzero(is_train), np.flatnonzero(~is_train)
     samples = Samples(label[train], {name: column[train] for name, column in (columns or {}).items()})
-    of_train = partition.divide(samples, settings.clients, streams.generator("partition", 0))
+    of_train = settings.partition.build().divide(samples, settings.clients, streams.generator("partition", 0))
     number = int(of_train.max()) + 1
     client = np.zeros(len(label), np.int64)
     client[train] = of_train

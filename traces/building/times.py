@@ -18,10 +18,8 @@ from emulator.errors import DataFileError
 from emulator.storage.parquet_columns import EARLIEST_US, LATEST_US, OUT_OF_RANGE
 from traces.building.text_columns import TextColumns
 
-FORMAT = "2015-01-31T12:00:00Z"
 _FLAGS = re.IGNORECASE | re.DOTALL
 
-_DIRECTIVE = re.compile(r"%(.?)", re.DOTALL)
 _DIRECTIVES = {
     "Y": "[0-9]{4}",
     "y": "[0-9]{2}",
@@ -89,7 +87,7 @@ def _parsed(texts: Sequence[str], error: Callable[[int, str], Exception]) -> Int
             time = datetime.fromisoformat(text)
             values[number] = _microseconds(time)
         except (ValueError, OverflowError) as cause:
-            problem = f"{text!r} is not a time; it must be written as {FORMAT} (ISO 8601)"
+            problem = f"{text!r} is not a time; it must be written as 2015-01-31T12:00:00Z (ISO 8601)"
             raise error(number, problem) from cause
         zoned.append(time.tzinfo is not None)
         if zoned[-1] != zoned[0]:
@@ -151,7 +149,7 @@ def _without_stars(text: str, pattern: str) -> tuple[str, str]:
 @lru_cache(maxsize=16)
 def _pieces(pattern: str) -> tuple[re.Pattern[str], ...]:
     """The regular expressions of what is between the `*` of a pattern, with a group for each directive."""
-    names = [name for name in _DIRECTIVE.findall(pattern) if name != "%"]
+    names = [name for name in re.findall("%(.?)", pattern, re.DOTALL) if name != "%"]
     unknown = next((name for name in names if name not in _DIRECTIVES), None)
     if unknown is not None:
         choices = " ".join(f"%{name}" for name in (*_DIRECTIVES, "%"))
