@@ -16,7 +16,7 @@ from emulator.seeding import RandomStreams
 from traces.arrivals import SPLITS
 from traces.building.base import BuilderSettings
 from traces.building.images import ImageSettings, Side
-from traces.building.samples import Coded
+from traces.building.rows import Coded
 from traces.partitions import PARTITIONS, Partition, Samples
 from traces.partitions.population import follow
 

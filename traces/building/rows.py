@@ -121,6 +121,43 @@ class Rows:
         return has
 
 
+Coded = tuple[Ints, tuple[str, ...]]
+"""A column of texts, as `codes` makes it: (n,) the index of each one's text, and the distinct texts."""
+
+
+def samples_of(
+    pixels: Pixels,
+    client: Coded,
+    label: Coded,
+    *,
+    at: Ints | None = None,
+    image: Ints | None = None,
+    **others: Any,
+) -> Rows:
+    """The rows of a data set of images.
+
+    Args:
+        pixels: where the images are.
+        client: whose each sample is.
+        label: the class of each.
+        at: (n,) when each arrives, in microseconds since 1970; None: clients own all from the start.
+        image: (n,) the number of each one's image; None: sample i is image i.
+        others: `split`, `box` or `notes` of `Rows`.
+    """
+    number = len(label[0])
+    return Rows(
+        client=client[0],
+        clients=client[1],
+        label=label[0],
+        classes=label[1],
+        when="step" if at is None else "time",
+        at=np.zeros(number, np.int64) if at is None else at,
+        value=np.arange(number) if image is None else image,
+        pixels=pixels,
+        **others,
+    )
+
+
 def renumber(codes: np.ndarray, most: int) -> Ints:
     """Renumber `codes` (n,), in place, without those that do not occur; returns the old number of each."""
     occurs = sizes_of(codes, most) > 0
@@ -198,7 +235,7 @@ def _compressed(column: np.ndarray, keep: Bools) -> np.ndarray:
     return column[:last]
 
 
-def codes(texts: Sequence[str]) -> tuple[Ints, tuple[str, ...]]:
+def codes(texts: Sequence[str]) -> Coded:
     """(n,) the rank of each text among the distinct ones, and these, ascending.
 
     >>> codes(["b", "a", "b"])

@@ -15,9 +15,8 @@ from traces.building.decoding import Decoder
 from traces.building.dividing import DividedSettings, PixelSettings, divided
 from traces.building.images import ImageBuilder
 from traces.building.pixels import ArrayFiles
-from traces.building.rows import Rows
+from traces.building.rows import Rows, samples_of
 from traces.building.rules import CIFAR_LABELS, Cells, refuse
-from traces.building.samples import samples_of
 
 SIDE = 32
 PIXELS = 3 * SIDE * SIDE

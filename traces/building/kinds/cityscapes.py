@@ -19,9 +19,8 @@ from traces.building.images import ImageBuilder
 from traces.building.kinds.documents import field, read_document
 from traces.building.kinds.objects import MinBox, ObjectSettings, OwnedIntervals, ranks
 from traces.building.pixels import ImageFiles
-from traces.building.rows import Rows, codes
+from traces.building.rows import Rows, codes, samples_of
 from traces.building.rules import OBJECTS, Cells, refuse
-from traces.building.samples import samples_of
 from traces.building.text_columns import TextColumns
 
 CLASSES = ("person", "car", "truck", "bus", "bicycle", "motorcycle")

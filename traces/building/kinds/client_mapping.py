@@ -20,9 +20,8 @@ from traces.arrivals import SPLITS
 from traces.building.images import ImageBuilder, WholeImageSettings
 from traces.building.kinds.objects import ranks, refuse_owned
 from traces.building.pixels import ImageFiles, place
-from traces.building.rows import Rows, codes, interval_of
+from traces.building.rows import Coded, Rows, codes, interval_of, samples_of
 from traces.building.rules import FILES, LABEL_IDS, Cells, refuse
-from traces.building.samples import Coded, samples_of
 from traces.building.text_columns import TextColumns, header
 
 MAPPING = "client_data_mapping"

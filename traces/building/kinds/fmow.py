@@ -18,9 +18,8 @@ from emulator.storage.reading.tally import Tally
 from traces.building.images import EncodedImageSettings, ImageBuilder
 from traces.building.kinds.documents import field, read_document
 from traces.building.pixels import ImageFiles
-from traces.building.rows import Rows, codes
+from traces.building.rows import Rows, codes, samples_of
 from traces.building.rules import FMOW_CLASSES, Cells, refuse
-from traces.building.samples import samples_of
 from traces.building.text_columns import TextColumns
 from traces.building.times import parse_times, times_of
 from traces.calendar import microseconds

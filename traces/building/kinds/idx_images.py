@@ -17,8 +17,7 @@ from traces.building.decoding import MOST_PIXELS, Decoder
 from traces.building.dividing import DividedSettings, PixelSettings, divided
 from traces.building.images import ImageBuilder
 from traces.building.pixels import Encoded, FileRows
-from traces.building.rows import Rows
-from traces.building.samples import samples_of
+from traces.building.rows import Rows, samples_of
 from traces.idx import matching_shapes, opened_idx, read_idx, read_idx_header
 
 NAME = re.compile(

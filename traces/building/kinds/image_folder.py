@@ -16,9 +16,8 @@ from traces.building.dividing import DividedSettings, divided
 from traces.building.images import ImageBuilder, WholeImageSettings
 from traces.building.path_patterns import PatternText, match_files
 from traces.building.pixels import ImageFiles
-from traces.building.rows import Rows, codes
+from traces.building.rows import Rows, codes, samples_of
 from traces.building.rules import PATHS_OF_IMAGES, PATHS_ONCE, Cells, refuse
-from traces.building.samples import samples_of
 from traces.building.text_columns import TextColumns
 from traces.building.times import parse_pattern, refuse_pattern, times_of
 

@@ -15,9 +15,8 @@ from emulator.storage.reading.tally import Tally
 from traces.building.images import ImageBuilder
 from traces.building.kinds.objects import ObjectSettings, OwnedIntervals, ranks
 from traces.building.parquet_images import ParquetImages
-from traces.building.rows import Rows, codes
+from traces.building.rows import Rows, codes, samples_of
 from traces.building.rules import FRAMES, FRAMES_ONCE, Cells, refuse
-from traces.building.samples import samples_of
 
 CLASSES = ("vehicle", "pedestrian", "sign", "cyclist")
 IMAGES, BOXES = "camera_image", "camera_box"
