@@ -111,9 +111,7 @@ def use_rows(rows: Rows, settings: TableSettings, bad: Bools, root: Path) -> Use
     else:
         refuse_test_only(rows, root)
     if rows.expiry is not None:
-        assert rows.split is not None
-        columns = (rows.client, rows.split, rows.at, rows.expiry)
-        refuse_out_of_turn(columns, lambda one: str(rows.clients[one]), keep, rows.when, root)
+        refuse_out_of_turn(rows, keep, root)
     return UsedRows(rows, keep, _weights(rows, settings, root))
 
 

@@ -67,20 +67,18 @@ class Table(Builder):
 
     def build(self, request: Request) -> Built:
         settings = self.settings
-        shards, clients = shards_of(request.root, settings)
+        shards, clients, notes = shards_of(request.root, settings)
         refuse_types(shards, settings)
         columns = chosen_features(shards, settings)
         names = class_names(shards, settings.label)
-        owners = None if clients is None else clients.of
-        notes = [*shards.notes, *([clients.note] if clients is not None and clients.note is not None else [])]
         notes += [taken_features(columns.names)] if settings.features is None else []
         options = settings.model_dump(mode="json", exclude={"most_cells"})
         plan = {"kind": "table", "settings": options, "files": shards.digest()}
         if clients is not None:
-            plan["client of a file"] = clients.digest()
+            plan["client of a file"] = list(clients.values())
 
         def read(bad: BadRows) -> tuple[Rows, Encoder]:
-            rows, categories = read_keys(shards, settings, bad, owners, names)
+            rows, categories = read_keys(shards, settings, bad, clients, names)
             encoder = _encoder(settings, shards, columns, categories, bad)
             return replace(rows, notes=(*notes, *rows.notes)), encoder
 

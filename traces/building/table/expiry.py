@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,8 +11,8 @@ from emulator.arrays import Bools, Ints
 from emulator.errors import DataFileError
 from emulator.storage.reading.shards import Batch, Shards
 from traces.building.bad_rows import BadRows
+from traces.building.rows import Rows
 from traces.building.rules import EXPIRY, Cells, keep
-from traces.files.arrivals import When
 from traces.files.expiry import MOST_STEP, before_its_turn, out_of_turn
 from traces.ordering import sizes_of
 from traces.tables.sorted import first_from
@@ -50,26 +50,20 @@ def expiring_ranks(at: np.ndarray, expiry: np.ndarray, client: np.ndarray, order
     return np.where(first < end, first - start, MOST_STEP + 1).astype(np.int32)
 
 
-def refuse_out_of_turn(
-    columns: tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray],
-    name_of: Callable[[int], str],
-    keep: Bools,
-    when: When,
-    root: Any,
-) -> None:
+def refuse_out_of_turn(rows: Rows, keep: Bools, root: Path) -> None:
     """Raise DataFileError for a row that expires before one of its client and split that arrives earlier.
 
-    `columns` are client, split, arrival and expiry of the rows of the table to `keep`.
+    `rows` are those of the table to `keep` (rows of the table,).
     """
-    client, _, at, expiry = columns
-    later, earlier = out_of_turn(*columns)
+    assert rows.expiry is not None
+    later, earlier = out_of_turn(rows.client, rows.split, rows.at, rows.expiry)
     if len(later):
         first = int(np.argmin(later))
         pair: Ints = np.array([later[first], earlier[first]])
         row, other = (int(number) + 1 for number in np.flatnonzero(keep)[pair])
-        instants, ends = (tuple(column[pair].tolist()) for column in (at, expiry))
-        name = name_of(int(client[later[first]]))
-        raise DataFileError(root, before_its_turn(name, instants, ends, other, when), row)
+        at, expiry = (tuple(column[pair].tolist()) for column in (rows.at, rows.expiry))
+        name = str(rows.clients[rows.client[later[first]]])
+        raise DataFileError(root, before_its_turn(name, at, expiry, other, rows.when), row)
 
 
 def _shown(value: Any) -> str:
