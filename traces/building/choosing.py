@@ -12,7 +12,7 @@ import numpy as np
 from emulator.arrays import Bools
 from emulator.errors import DataFileError, InputError
 from emulator.seeding import RandomStreams
-from traces.building.rows import TRAIN, Rows, in_order, renumber, spread
+from traces.building.rows import TEST, TRAIN, Rows, in_order, renumber, spread
 from traces.building.table.expiry import expiring_ranks, refuse_out_of_turn
 from traces.building.table.settings import TableSettings
 from traces.calendar import MICROSECONDS_PER_DAY, microseconds
@@ -47,7 +47,7 @@ def ordered(rows: Rows, limit: int | None, seed: int, test_share: float) -> Rows
         rows = rows.take(in_order(rows))
     assert rows.split is not None
     rows = replace(rows, split=rows.split.astype(np.int32))  # as wide as the file has it
-    trained = rows.trained_clients()
+    trained = rows.have(TRAIN)
     if not trained.all():
         number = int((~trained).sum())
         note = f"{number} client(s) with test samples only are left out"
@@ -115,9 +115,9 @@ def use_rows(rows: Rows, settings: TableSettings, bad: Bools, root: Path) -> Use
     return UsedRows(rows, keep, _weights(rows, settings, root))
 
 
-def refuse_test_only(rows: Rows, root: Path, good: Bools | None = None) -> None:
+def refuse_test_only(rows: Rows, root: Path, good: Bools | bool = True) -> None:
     """Raise DataFileError for a client with rows for tests and none for training, of the rows `good` (n,)."""
-    only = np.flatnonzero(~rows.trained_clients(good) & rows.tested_clients(good))
+    only = np.flatnonzero(~rows.have(TRAIN, good) & rows.have(TEST, good))
     if len(only):
         raise DataFileError(
             root,

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from emulator.arrays import Bools
 from traces.building.base import Built, Request
 from traces.building.remarks import on_clients, same_but_for_spaces
-from traces.building.rows import TEST, Rows, arrivals_of
+from traces.building.rows import TEST, TRAIN, Rows, arrivals_of
 from traces.building.workspace import Workspace
 from traces.building.writing import Values, write_features
 from traces.files.arrivals import write_arrival_pieces
@@ -65,8 +65,8 @@ def write_folder(
             **told.facts,
         )
     )
-    tested = rows.tested_clients(good)
-    has_rows = rows.trained_clients(good) | tested
+    tested = rows.have(TEST, good)
+    has_rows = rows.have(TRAIN, good) | tested
     num_clients, num_test = int(has_rows.sum()), int((good & (rows.split == TEST)).sum())
     remarks = on_clients(num_clients, int((has_rows & ~tested).sum()), told.remedy)
     at = rows.at if good.all() else rows.at[good]

@@ -139,7 +139,7 @@ class ImageValues(Values):
         good: Bools = np.ones(len(self.rows), np.bool_)
         if self.bad:
             good = ~np.isin(self._images, list(self.bad))
-            good &= self.rows.trained_clients(good)[self.rows.client]
+            good &= self.rows.have(TRAIN, good)[self.rows.client]
         if not good.any():
             raise InputError(f"{self.root}: no sample is left that can be read")
         return good

@@ -106,18 +106,10 @@ class Rows:
             state.update(piece)
         return state.hexdigest()
 
-    def trained_clients(self, where: Bools | None = None) -> Bools:
-        """(clients,) whether each client has training samples, of the rows `where` (n,); needs a split."""
-        return self._has(TRAIN, where)
-
-    def tested_clients(self, where: Bools | None = None) -> Bools:
-        """(clients,) the same of test samples."""
-        return self._has(TEST, where)
-
-    def _has(self, split: int, where: Bools | None) -> Bools:
-        assert self.split is not None
-        chosen = self.split == split
-        has: Bools = sizes_of(self.client, len(self.clients), chosen if where is None else chosen & where) > 0
+    def have(self, split: int, where: Bools | bool = True) -> Bools:
+        """(clients,) whether each client has samples of a split, of the rows `where` (n,); needs a split."""
+        chosen: Bools = np.logical_and(self.split == split, where)
+        has: Bools = sizes_of(self.client, len(self.clients), chosen) > 0
         return has
 
 

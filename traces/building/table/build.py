@@ -134,9 +134,13 @@ def write_trace(
         unused = len(keep) - len(rows) - len(bad)
         if unused > 0:
             notes.append(f"{unused} rows were left out by since, until, classes, min_samples, limit or count")
-        is_owned = rows.when == "step" and settings.step is None
-        if is_owned:
-            owned = "all rows are owned at the start; retain_rounds = 'all' keeps them to the end"
+        notes += encoder.notes(sums)
+        play: Mapping[str, object] = {}
+        if rows.when == "order":  # data steps such that a client of median size has about fifty
+            play = {"step_width": max(1, int(np.median(sizes_of(rows.client, len(rows.clients)))) // 50)}
+        elif rows.when == "step" and settings.step is None:
+            play = KEEPS_ALL
+            notes.append("all rows are owned at the start; retain_rounds = 'all' keeps them to the end")
         return Told(
             facts={
                 "origin": _origin(settings, root, encoder.shown),
@@ -145,10 +149,10 @@ def write_trace(
             built={
                 "left_out": len(bad),
                 "num_bytes": len(rows) * math.prod(encoder.shape) * encoder.dtype.itemsize,
-                "play": {**KEEPS_ALL} if is_owned else _play(rows),
+                "play": play,
             },
             remedy=_remedy(settings),
-            notes=(*notes, *encoder.notes(sums), *([owned] if is_owned else [])),
+            notes=tuple(notes),
         )
 
     return write_folder(space, rows, values, request, tell)
@@ -236,10 +240,3 @@ def _remedy(settings: TableSettings) -> str | None:
         f"raise --test-share ({settings.test_share:g}), leave small clients out with --min-samples, or say "
         f"with --split which rows are for tests"
     )
-
-
-def _play(rows: Rows) -> dict[str, object]:
-    """Settings that fit: of ranks, data steps such that a client of median size has about fifty."""
-    if rows.when != "order":
-        return {}
-    return {"step_width": max(1, int(np.median(sizes_of(rows.client, len(rows.clients)))) // 50)}
