@@ -28,24 +28,26 @@ from traces.building.pixels import leads_out
 class Cells(SimpleNamespace):
     """What rules look at: columns (rows,), or (rows, columns), and whatever else, by name.
 
-    With `codes` (rows,), columns have distinct values (k,), and each row the one that its code numbers.
-    A function stands for what is worked out for a message alone: it gets the number of the value.
+    With `codes` (rows,), columns have distinct values (k,), and row i has the one at `codes[i]`. A function
+    stands for what is worked out for a message alone: it gets the place of the value in its column.
+
+    NOTE: a function that refers to the cells makes them outlive their batch, until Python looks for cycles.
     """
 
     codes: np.ndarray | None = None
 
 
 class Rule(NamedTuple):
-    """Cells where `broken` is true, of the shape of columns, are refused as `says` says.
+    """Cells where `broken` is true, an array of the shape of their columns, are refused as `says` says.
 
-    That is a format, or a function of the cells and of which one is refused.
+    That is a format, or a function of the cells and of the place of the one that is refused.
     """
 
     broken: Callable[[Any], Any]
     says: str | Callable[[Any, Any], str]
 
     def problem(self, cells: object, cell: Any = None) -> str:
-        """What is wrong with a cell that breaks it; None: columns are single values."""
+        """What is wrong with a cell that breaks it; None: all of the cells are single values."""
         if callable(self.says):
             return self.says(cells, cell)
         return self.says.format_map(_Shown(cells, cell))
@@ -214,13 +216,14 @@ VECTORS = (
 )
 
 _IS = "{key}: column {name!r} is {kind}"
-_NAMED, _WHOLE = ("client", "label", "split"), ("step", "count", "concept")
+NAMED, WHOLE_NUMBERS = ("client", "label", "split"), ("step", "count", "concept")
+"""Columns of texts or whole numbers, and of whole numbers."""
 
 KINDS = (
     Rule(lambda c: c.key == "label" and pa.types.is_decimal(c.kind), f"{_IS}, {REGRESSION}"),
     Rule(lambda c: c.key == "label" and pa.types.is_nested(c.kind), f"{_IS}, {SEQUENCE}"),
-    Rule(lambda c: c.key in _NAMED and not _is_name(c), f"{_IS}; it must hold texts or whole numbers"),
-    Rule(lambda c: c.key in _WHOLE and not _is_whole(c), f"{_IS}; it must hold whole numbers"),
+    Rule(lambda c: c.key in NAMED and not _is_name(c), f"{_IS}; it must hold texts or whole numbers"),
+    Rule(lambda c: c.key in WHOLE_NUMBERS and not _is_whole(c), f"{_IS}; it must hold whole numbers"),
 )
 """The types of columns that are no features, by what the columns are."""
 

@@ -32,8 +32,10 @@ class Column:
     arrays as long as a batch, the allocator keeps as much memory as they had.
 
     Attributes:
-        optional: Values may be missing, and are `never` then; has_some: whether one of such a column is not.
+        optional: Values may be missing, and are `never` then.
+        has_some: Whether one of an optional column is there.
         unit: What is compared with a column of the same unit only.
+        has_column: Whether a column of the table is read for it.
         has_zone: Whether times are those of UTC because they had an offset.
         notes: What is to be told about the column, once it was read.
     """

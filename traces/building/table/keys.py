@@ -15,7 +15,7 @@ from emulator.storage.reading.columns import is_text
 from emulator.storage.reading.shards import TEXT, Shards
 from traces.building.bad_rows import BadRows
 from traces.building.rows import Rows
-from traces.building.rules import KINDS, Cells
+from traces.building.rules import KINDS, WHOLE_NUMBERS, Cells
 from traces.building.table.expiry import refuse_never_held
 from traces.building.table.key_columns import Column, FileClients, Numbers, Splits, Values, is_number
 from traces.building.table.labels import Labels
@@ -28,9 +28,6 @@ ROWS = 2**16
 
 MOST_CATEGORIES = 4096
 """Most values of a feature that becomes one column for each."""
-
-WHOLE = ("step", "count", "concept")
-"""Columns of whole numbers."""
 
 
 def read_keys(
@@ -121,7 +118,7 @@ def _reader_of(key: str, name: str, shards: Shards, settings: TableSettings, bad
     is_optional = key == "expiry"
     if is_optional and settings.instant is not None:
         key, _ = settings.instant
-    if key in WHOLE:
+    if key in WHOLE_NUMBERS:
         return Numbers(name, bad, BOUNDS[key], optional=is_optional)
     if key == "order" and _is_ordered_by_number(shards.kinds[name], settings):
         return Numbers(name, bad, optional=is_optional)

@@ -74,19 +74,19 @@ class UnixTimes:
         if unit is None or self._first is not None:
             # NOTE: clipped, as the smallest number of 64 bits has no size among them.
             clipped = np.maximum(numbers, -_MOST) if numbers.dtype == np.int64 else numbers
-            cells.size = np.searchsorted(SIZES, np.abs(clipped), side="right")
+            size = cells.size = np.searchsorted(SIZES, np.abs(clipped), side="right")
             good = keep(UNIX_SIZES, cells, *at, good)
         if not good.any():
             return np.zeros(len(numbers), dtype=np.int64)
         if unit is None:
             row = int(good.argmax())
-            unit = self.unit = UNITS[int(cells.size[row]) - 1]
+            unit = self.unit = UNITS[int(size[row]) - 1]
             self._first = f"{numbers[row]} in {batch.path.name}, row {batch.first + row + 1}"
         cells.unit, cells.known = unit, NAMES[unit]
         if self._first is not None:
             cells.first = self._first
-            cells.is_other = good & (cells.size != UNITS.index(unit) + 1)
-            cells.own = lambda row: NAMES[UNITS[cells.size[row] - 1]]
+            cells.is_other = good & (size != UNITS.index(unit) + 1)
+            cells.own = lambda row: NAMES[UNITS[size[row] - 1]]
             refuse(UNIX_UNITS, cells, batch.path, batch.num_rows, batch.first)
         times, cells.is_time = microseconds_of(numbers, unit)
         good = keep(UNIX_TIMES, cells, *at, good)
