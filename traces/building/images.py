@@ -64,7 +64,7 @@ class WholeImageSettings(EncodedImageSettings):
 
 
 class ImageBuilder(Builder):
-    """Base class of the kinds of images. A subclass implements `list_samples`, `shape` and `decoder`.
+    """Base class of the kinds of images. A subclass implements `list_samples`.
 
     `play` are settings of the source `file` for this data set, as its paper plays it.
     """
@@ -84,19 +84,6 @@ class ImageBuilder(Builder):
         Raises:
             InputError: the folder does not have the layout of this kind, or a file of it breaks a rule.
         """
-
-    def shape(self, root: Path) -> tuple[int, ...]:
-        """The shape of a sample, by default what the settings ask for.
-
-        Args:
-            root: the folder of the data set.
-        """
-        size, is_grey = (getattr(self.settings, key) for key in ("size", "grey"))
-        return (size, size) if is_grey else (3, size, size)
-
-    def decoder(self) -> Decoder:
-        """What makes an image a sample, by default as the settings say."""
-        return Decoder(**self.settings.model_dump(include={"size", "grey", "exact", "upright"}))
 
     def tally(self) -> Tally:
         """The counts of what is listed, none yet."""
@@ -122,7 +109,9 @@ class ImageBuilder(Builder):
         self.tally().add_rows(root, len(listed), 1)
         rows = ordered(listed, settings.limit, settings.seed, self.test_share)
         refuse_names(map(str, rows.clients), rows.classes)  # before anything is decoded
-        values = ImageValues(root, rows, self.decoder(), self.shape(root), self.skip_bad)
+        shape = self._shape(listed)
+        decoded = settings.model_dump(include={"size", "exact", "upright"})
+        values = ImageValues(root, rows, Decoder(grey=len(shape) == 2, **decoded), shape, self.skip_bad)
         remedy: str | None = f"raise --test-share ({self.test_share:g})"
         if listed.split is not None:
             remedy = "the data set says which samples are for tests"
@@ -144,6 +133,13 @@ class ImageBuilder(Builder):
 
         with workspace(request.out, self._plan(rows, values.shape), fresh=request.fresh) as space:
             return write_folder(space, rows, values, request, tell, request.workers)
+
+    def _shape(self, rows: Rows) -> tuple[int, ...]:
+        """The shape of a sample: that of the images where they have one, but for what the settings say."""
+        assert rows.pixels is not None
+        size, is_grey = (getattr(self.settings, key, None) for key in ("size", "grey"))
+        shape = (rows.pixels.shape or (3, 0, 0))[-2 if is_grey else -3 :]
+        return shape if size is None else (*shape[:-2], size, size)
 
     def _plan(self, rows: Rows, shape: tuple[int, ...]) -> dict[str, object]:
         """All that determines the result: an interrupted build is resumed only by an equal one."""

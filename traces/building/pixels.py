@@ -17,10 +17,13 @@ Encoded = Path | bytes | np.ndarray
 class Pixels(ABC):
     """The images of a data set, numbered from 0.
 
-    If `in_order`, images can only be read in the order of their numbers, as those of a compressed file.
+    Attributes:
+        in_order: Whether images can only be read in the order of their numbers, as those of a compressed file.
+        shape: The shape of all images, (h, w) or (channels, h, w); None: each has its own.
     """
 
     in_order: bool = False
+    shape: tuple[int, ...] | None = None
 
     @abstractmethod
     def stream(self, images: Ints) -> Iterator[Encoded]:
@@ -105,7 +108,7 @@ class ArrayFiles(FileRows):
 
     def __init__(self, root: Path, names: Sequence[str], arrays: Sequence[np.ndarray]) -> None:
         super().__init__(root, names, [len(images) for images in arrays])
-        self.arrays = arrays
+        self.arrays, self.shape = arrays, arrays[0].shape[1:]
 
     def stream_file(self, file: int, rows: Ints) -> Iterator[Encoded]:
         for row in rows.tolist():

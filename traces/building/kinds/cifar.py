@@ -11,7 +11,6 @@ from pydantic import Field
 
 from emulator.errors import DataFileError, InputError
 from emulator.storage.bounded import read_text
-from traces.building.decoding import Decoder
 from traces.building.dividing import DividedSettings, PixelSettings, divided
 from traces.building.images import ImageBuilder
 from traces.building.pixels import ArrayFiles
@@ -74,13 +73,6 @@ class Cifar(ImageBuilder):
 
     Settings = CifarSettings
     settings: CifarSettings
-
-    def shape(self, root: Path) -> tuple[int, ...]:
-        side = self.settings.size or SIDE
-        return (side, side) if self.settings.grey else (3, side, side)
-
-    def decoder(self) -> Decoder:
-        return Decoder(self.settings.size, self.settings.grey)
 
     def list_samples(self, root: Path) -> Rows:
         folder, version = _version(root)

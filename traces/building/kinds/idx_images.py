@@ -13,12 +13,12 @@ from pydantic import Field
 from emulator.arrays import Ints
 from emulator.errors import DataFileError, InputError
 from traces.arrivals import SPLITS
-from traces.building.decoding import MOST_PIXELS, Decoder
+from traces.building.decoding import MOST_PIXELS
 from traces.building.dividing import DividedSettings, PixelSettings, divided
 from traces.building.images import ImageBuilder
 from traces.building.pixels import Encoded, FileRows
 from traces.building.rows import Rows, samples_of
-from traces.idx import matching_shapes, opened_idx, read_idx, read_idx_header
+from traces.idx import matching_shapes, opened_idx, read_idx
 
 NAME = re.compile(
     r"(emnist-(?P<set>[a-z]+)-)?(?P<split>train|t10k|test)-(?P<what>images-idx3|labels-idx1)-ubyte(\.gz)?"
@@ -49,16 +49,6 @@ class IdxImages(ImageBuilder):
 
     Settings = IdxSettings
     settings: IdxSettings
-
-    def shape(self, root: Path) -> tuple[int, ...]:
-        if self.settings.size is not None:
-            return (self.settings.size, self.settings.size)
-        images, _ = self._files(root)
-        height, width = read_idx_header(images[0], 3)[1:]
-        return (width, height) if _is_emnist(images[0]) else (height, width)
-
-    def decoder(self) -> Decoder:
-        return Decoder(self.settings.size, grey=True)
 
     def list_samples(self, root: Path) -> Rows:
         images, labels = self._files(root)
@@ -112,10 +102,11 @@ class IdxPixels(FileRows):
     def __init__(self, root: Path, names: Sequence[str], rows: Sequence[int], shape: Sequence[int]) -> None:
         """The files `names` below `root`, with `rows` (files,) images of `shape` (height, width) each."""
         super().__init__(root, names, rows, f"{(*shape,)}")
-        self._shape = shape
+        self._stored, self._turned = shape, names[0].startswith("emnist-")
+        self.shape = (*shape[::-1],) if self._turned else (*shape,)
 
     def stream_file(self, file: int, rows: Ints) -> Iterator[Encoded]:
-        path, (height, width) = self.root / self.names[file], self._shape
+        path, (height, width) = self.root / self.names[file], self._stored
         size, number = height * width, self.starts[file + 1] - self.starts[file]
         with opened_idx(path) as opened:
             for row in rows.tolist():
@@ -124,8 +115,4 @@ class IdxPixels(FileRows):
                 if len(content) < size:
                     raise DataFileError(path, f"truncated: image {row + 1} of {number} is cut off")
                 pixels = np.frombuffer(content, np.uint8).reshape(height, width)
-                yield np.ascontiguousarray(pixels.T) if _is_emnist(path) else pixels
-
-
-def _is_emnist(path: Path) -> bool:
-    return path.name.startswith("emnist-")
+                yield np.ascontiguousarray(pixels.T) if self._turned else pixels

@@ -31,7 +31,6 @@ from traces.building.rows import Rows
 from traces.building.sums import Sums
 from traces.building.table.class_names import class_names
 from traces.building.table.encoders.encoding import Encoder
-from traces.building.table.encoders.feature_columns import FeatureColumns
 from traces.building.table.encoders.features import Numbers, chosen_features, is_image
 from traces.building.table.encoders.images import Images
 from traces.building.table.file_clients import shards_of
@@ -70,6 +69,7 @@ class Table(Builder):
         shards, clients, notes = shards_of(request.root, settings)
         refuse_types(shards, settings)
         columns = chosen_features(shards, settings)
+        first = columns.names[0]
         names = class_names(shards, settings.label)
         notes += [taken_features(columns.names)] if settings.features is None else []
         options = settings.model_dump(mode="json", exclude={"most_cells"})
@@ -79,26 +79,14 @@ class Table(Builder):
 
         def read(bad: BadRows) -> tuple[Rows, Encoder]:
             rows, categories = read_keys(shards, settings, bad, clients, names)
-            encoder = _encoder(settings, shards, columns, categories, bad)
-            return replace(rows, notes=(*notes, *rows.notes)), encoder
+            rows = replace(rows, notes=(*notes, *rows.notes))
+            if is_image(shards.kinds[first]) and first not in settings.one_hot:
+                return rows, Images(shards, first, settings, bad)
+            return rows, Numbers(shards, columns, categories, settings.missing, bad)
 
         # After an InputError the same command will not succeed: nothing is kept for it.
         with workspace(request.out, plan, fresh=request.fresh, nothing_after=InputError) as space:
             return write_trace(settings, shards, read, request, space, version=1 if names is None else 2)
-
-
-def _encoder(
-    settings: TableSettings,
-    shards: Shards,
-    columns: FeatureColumns,
-    categories: Mapping[str, tuple[str, ...]],
-    bad: BadRows,
-) -> Encoder:
-    """What the feature `columns` are written by: images, or numbers."""
-    name = columns.names[0]
-    if is_image(shards.kinds[name]) and name not in settings.one_hot:
-        return Images(shards, name, settings, bad)
-    return Numbers(shards, columns, categories, settings.missing, bad)
 
 
 def write_trace(
