@@ -18,7 +18,7 @@ class Pixels(ABC):
     """The images of a data set, numbered from 0.
 
     Attributes:
-        in_order: Whether images can only be read in the order of their numbers, as those of a compressed file.
+        in_order: Whether images can only be read in the order of their numbers, as of a compressed file.
         shape: The shape of all images, (h, w) or (channels, h, w); None: each has its own.
     """
 

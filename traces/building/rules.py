@@ -38,19 +38,14 @@ class Cells(SimpleNamespace):
 
 
 class Rule(NamedTuple):
-    """Cells where `broken` is true, an array of the shape of their columns, are refused as `says` says.
-
-    That is a format, or a function of the cells and of the place of the one that is refused.
-    """
+    """Cells where `broken` is true, an array of the shape of their columns, are refused with a message."""
 
     broken: Callable[[Any], Any]
-    says: str | Callable[[Any, Any], str]
+    message: str
 
     def problem(self, cells: object, cell: Any = None) -> str:
         """What is wrong with a cell that breaks it; None: all of the cells are single values."""
-        if callable(self.says):
-            return self.says(cells, cell)
-        return self.says.format_map(_Shown(cells, cell))
+        return self.message.format_map(_Shown(cells, cell))
 
 
 Rules = tuple[Rule, ...]
@@ -238,48 +233,24 @@ def _is_whole(c: Cells) -> bool:
     return bool(pa.types.is_integer(c.kind) or (c.is_csv and pa.types.is_null(c.kind)))
 
 
-# -- data sets of images -------------------------------------------------------------------------------------
+# -- data sets of images
 
-
-def _lead_out(cells: Cells) -> Bools:
-    return np.array([leads_out(name) for name in cells.file], dtype=np.bool_)
-
-
-FILES = (Rule(_lead_out, "{column} {file!r}: leads out of {folder}"),)
-
+FILES = (Rule(lambda c: [leads_out(name) for name in c.file], "{column} {file!r}: leads out of {folder}"),)
 OBJECTS = (
-    Rule(
-        lambda cells: cells.label < 0, "class {text!r}: must be a number from 0 to {last}, or one of {names}"
-    ),
+    Rule(lambda c: c.label < 0, "class {text!r}: must be a number from 0 to {last}, or one of {names}"),
     *FILES,
-    Rule(
-        lambda cells: (cells.box[:, 2:] <= cells.box[:, :2]).any(axis=1),
-        lambda cells, row: f"x0,y0,x1,y1 = {cells.box[row].tolist()}: the box is empty",
-    ),
+    Rule(lambda c: (c.box[:, 2:] <= c.box[:, :2]).any(axis=1), "x0,y0,x1,y1 = {corners}: the box is empty"),
 )
-
-FMOW_CLASSES = (
-    Rule(lambda cells: cells.label < 0, "category {category!r}: is none of the {number} of fMoW"),
-)
-
+FMOW_CLASSES = (Rule(lambda c: c.label < 0, "category {category!r}: is none of the {number} of fMoW"),)
 LABEL_IDS = (
-    Rule(
-        lambda cells: cells.label < 0,
-        "label_id = {label}: no class; samples without classes cannot be played",
-    ),
+    Rule(lambda c: c.label < 0, "label_id = {label}: no class; samples without classes cannot be played"),
 )
-
 CIFAR_LABELS = (
     Rule(
-        lambda cells: cells.label >= cells.size,
-        "{name} label {label}: must be below {size}; is it of another version?",
+        lambda c: c.label >= c.size, "{name} label {label}: must be below {size}; is it of another version?"
     ),
 )
-
-PATHS_ONCE = (Rule(lambda cells: cells.first < cells.number, "path {path!r} is also in row {first}"),)
-PATHS_OF_IMAGES = (Rule(lambda cells: ~cells.known, "path {path!r}: no such image below {root}"),)
-
-FRAMES_ONCE = (Rule(lambda cells: cells.again, "{keys[0]} and {keys[1]}: occur twice"),)
-FRAMES = (
-    Rule(lambda cells: ~cells.known, "{keys[0]} = {time}, {keys[1]} = {camera}: {images} has no such frame"),
-)
+PATHS_ONCE = (Rule(lambda c: c.first < c.number, "path {path!r} is also in row {first}"),)
+PATHS_OF_IMAGES = (Rule(lambda c: ~c.known, "path {path!r}: no such image below {root}"),)
+FRAMES_ONCE = (Rule(lambda c: c.again, "{keys[0]} and {keys[1]}: occur twice"),)
+FRAMES = (Rule(lambda c: ~c.known, "{keys[0]} = {time}, {keys[1]} = {camera}: {images} has no such frame"),)

@@ -106,8 +106,9 @@ def _listed(root: Path, lists: list[Path], tally: Tally) -> Iterator[Objects]:
         text, file = table.texts("class"), table.texts("imgpath")
         label = np.array([number.get(name, -1) for name in text])
         box = np.column_stack([table.numbers(key) for key in ("x0", "y0", "x1", "y1")])
-        cells = Cells(label=label, text=text, box=box, column="imgpath", file=file, folder=root)
-        cells.last, cells.names = len(CLASSES) - 1, ", ".join(CLASSES)
+        cells = Cells(label=label, text=text, last=len(CLASSES) - 1, names=", ".join(CLASSES))
+        cells.column, cells.file, cells.folder = "imgpath", file, root
+        cells.box, cells.corners = box, box.tolist()
         refuse(OBJECTS, cells, path, table.num_rows)
         yield [name if name.startswith(f"{IMAGES}/") else f"{IMAGES}/{name}" for name in file], label, box
 
