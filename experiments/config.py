@@ -1,7 +1,7 @@
 """The configuration of an experiment: its tables, with their defaults and rules.
 
 An unknown key or part, or a value that breaks a rule, raises a ConfigurationError of one line, which names
-the file and the key; `mistakes.py` words it.
+the file and the key; `remedies/mistakes.py` words it.
 """
 
 from __future__ import annotations

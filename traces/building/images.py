@@ -58,18 +58,19 @@ class EncodedImageSettings(ImageSettings):
 
 
 class WholeImageSettings(EncodedImageSettings):
-    """The settings of kinds whose samples are whole images: boxes are given for the stored pixels."""
+    """The settings of kinds whose samples are whole images; boxes are given for pixels as they are stored."""
 
     upright: bool = Field(False, description="turn images as EXIF says; without it, pixels stay as stored")
 
 
 class ImageBuilder(Builder):
-    """Base class of the kinds of images. A subclass implements `list_samples`.
+    """Base class of the kinds of images. A subclass has `needs`, and implements `list_samples`.
 
-    `play` are settings of the source `file` for this data set, as its paper plays it.
+    The first line of its docstring is its help, and the origin of its traces; `play` are settings of the
+    source `file` for this data set, as its paper plays it.
     """
 
-    Settings: ClassVar[type[Settings]] = ImageSettings
+    Settings: ClassVar[type[Settings]] = EncodedImageSettings
     settings: ImageSettings
 
     play: ClassVar[Mapping[str, object]] = {}
@@ -96,14 +97,14 @@ class ImageBuilder(Builder):
 
     @property
     def test_share(self) -> float:
-        """The share that is held out for tests, if the listing does not say which samples are."""
+        """The share that is held out for tests, if the data set does not say which samples are."""
         return getattr(self.settings, "test_share", TEST_SHARE)
 
     def build(self, request: Request) -> Built:
         """List, sort and decode the samples, then write their arrivals and facts; see `Builder.build`."""
         root, settings = request.root, self.settings
         if not root.is_dir():
-            raise InputError(f"--root {root}: no such folder; {type(self).needs}")
+            raise InputError(f"--root {root}: no such folder; needs {type(self).needs}")
         refuse_existing(request.out)  # before the data set is listed, which may take minutes
         listed = self.list_samples(root)
         self.tally().add_rows(root, len(listed), 1)

@@ -134,19 +134,15 @@ def samples_of(
         label: the class of each.
         at: (n,) when each arrives, in microseconds since 1970; None: clients own all from the start.
         image: (n,) the number of each one's image; None: sample i is image i.
-        others: `split`, `box` or `notes` of `Rows`.
+        others: What else `Rows` has, such as `split`, `box`, `notes`, or `when` if `at` are steps.
     """
     number = len(label[0])
+    others.setdefault("when", "step" if at is None else "time")
+    others["at"] = np.zeros(number, np.int64) if at is None else at
+    others["value"] = np.arange(number) if image is None else image
+    (codes_of_clients, clients), (labels, classes) = client, label
     return Rows(
-        client=client[0],
-        clients=client[1],
-        label=label[0],
-        classes=label[1],
-        when="step" if at is None else "time",
-        at=np.zeros(number, np.int64) if at is None else at,
-        value=np.arange(number) if image is None else image,
-        pixels=pixels,
-        **others,
+        client=codes_of_clients, clients=clients, label=labels, classes=classes, pixels=pixels, **others
     )
 
 

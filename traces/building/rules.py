@@ -28,8 +28,9 @@ from traces.building.pixels import leads_out
 class Cells(SimpleNamespace):
     """What rules look at: columns (rows,), or (rows, columns), and whatever else, by name.
 
-    With `codes` (rows,), columns have distinct values (k,), and row i has the one at `codes[i]`. A function
-    stands for what is worked out for a message alone: it gets the place of the value in its column.
+    With `codes` (rows,), columns have distinct values (k,), and row i has the one at `codes[i]`; a missing
+    text is None. A function stands for what is worked out for a message alone: it gets the place of the value
+    in its column.
 
     NOTE: a function that refers to the cells makes them outlive their batch, until Python looks for cycles.
     """
@@ -146,6 +147,9 @@ NUMBERED = (
 )
 """Labels that are numbers of classes, which have names."""
 
+NAMED = {"client": NAMES, "label": NAMES, "split": SPLITS}
+"""The rules of texts that are names, by what they name; categories keep `NAMES`."""
+
 TARGETS = (Rule(lambda c: c.is_target, f"label: column {{name!r}} holds {{value}}, {REGRESSION}"),)
 LABELS = (Rule(lambda c: c.is_text, "{name} = {value!r}: must be a whole number, as in the first rows"),)
 """Labels of which the first ones are numbers."""
@@ -211,7 +215,7 @@ VECTORS = (
 )
 
 _IS = "{key}: column {name!r} is {kind}"
-NAMED, WHOLE_NUMBERS = ("client", "label", "split"), ("step", "count", "concept")
+WHOLE_NUMBERS = ("step", "count", "concept")
 """Columns of texts or whole numbers, and of whole numbers."""
 
 KINDS = (

@@ -95,7 +95,7 @@ def workspace(
 
     Args:
         out: the trace folder, which must not exist.
-        plan: all that determines the result, as JSON values: the kind, the options, a digest of the listing.
+        plan: all that determines the result, as JSON values: the kind, the options, a digest of the rows.
         fresh: delete what an earlier build left, instead of resuming it.
         nothing_after: an exception that leaves nothing, whatever is recorded.
 

@@ -97,7 +97,7 @@ class Values(ABC):
         """Take over what `bad_as_json` made."""
 
     def finish(self, path: Path, sums: Any) -> tuple[np.ndarray, np.ndarray]:
-        """The mean and the deviation of each feature or channel; gaps in the file at `path` are filled."""
+        """The mean and the deviation of each feature or channel; gaps in `path` are filled first."""
         mean, deviation = sums.standard()
         return mean, deviation
 

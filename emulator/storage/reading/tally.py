@@ -19,7 +19,7 @@ CELLS_OF_A_ROW = 10
 """A row counts as at least that many cells: its client, label and time are sorted in memory."""
 
 CELLS_OF_A_SAMPLE = 32
-"""A sample of a listing counts as that many cells, which is in memory with its name and its box."""
+"""An image or object counts as that many cells: it is in memory with its name and its box."""
 
 CELLS_OF_A_NAME = 32
 """Cells that a distinct name counts as, besides one for each of its letters: names stay in memory."""

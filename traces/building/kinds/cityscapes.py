@@ -69,7 +69,7 @@ class Cityscapes(ImageBuilder):
         frames = [_frame(name) for name in names]
         city, cities = codes([city for city, _ in frames])
         moment = np.array([moment for _, moment in frames], np.int64)
-        listing = samples_of(
+        rows = samples_of(
             ImageFiles(root, names),
             client=(city[image], cities),
             label=(np.concatenate(labels), CLASSES),
@@ -77,7 +77,7 @@ class Cityscapes(ImageBuilder):
             at=moment[image],
             box=np.concatenate(boxes),
         )
-        large, most = self.settings.large(listing), self.settings.frames_per_client
+        large, most = self.settings.large(rows), self.settings.frames_per_client
         assert large.value is not None
         rank, size = ranks(large.client, large.at, large.value)
         part = rank // most
@@ -85,7 +85,7 @@ class Cityscapes(ImageBuilder):
         client, clients = codes([f"{large.clients[city]}-{number:03d}" for city, number in owners])
         large = self.settings.arriving(large, rank % most, np.minimum(most, size - part * most))
         return replace(large, client=client, clients=clients).noting(
-            f"{len(large):,} of {len(listing):,} objects are wider and higher than "
+            f"{len(large):,} of {len(rows):,} objects are wider and higher than "
             f"{self.settings.min_box:g} pixels"
         )
 

@@ -116,47 +116,47 @@ class FedScale(ImageBuilder):
         tally = self.tally()
         clients, labels, names = zip(*(_mapping(root, split, tally) for split in splits), strict=True)
         split = np.repeat(np.arange(len(splits), dtype=np.int8), [len(files) for files in names])
-        listing = samples_of(
+        rows = samples_of(
             MappedFiles(root, splits, names, self.skip_bad),
             client=_joined("client", clients),
             label=_joined("class", labels),
             split=split if self.settings.test_mapping else None,
         )
-        listing = self._diverse(self._commonest(listing))
-        return replace(listing, at=self._steps(listing))
+        rows = self._diverse(self._commonest(rows))
+        return replace(rows, at=self._steps(rows))
 
-    def _commonest(self, listing: Rows) -> Rows:
+    def _commonest(self, rows: Rows) -> Rows:
         """The samples of the commonest classes, by number and then by name."""
         wanted = self.settings.classes
-        if wanted is None or wanted >= len(listing.classes):
-            return listing
-        counts = np.bincount(listing.label, minlength=len(listing.classes))
+        if wanted is None or wanted >= len(rows.classes):
+            return rows
+        counts = np.bincount(rows.label, minlength=len(rows.classes))
         taken = np.sort(np.argsort(-counts, kind="stable")[:wanted])
-        left = listing.take(np.flatnonzero(np.isin(listing.label, taken)))
-        classes = tuple(listing.classes[k] for k in taken.tolist())
+        left = rows.take(np.flatnonzero(np.isin(rows.label, taken)))
+        classes = tuple(rows.classes[k] for k in taken.tolist())
         left = replace(left, label=np.searchsorted(taken, left.label), classes=classes)
-        return left.noting(f"{len(left):,} of {len(listing):,} samples are of the {wanted} commonest classes")
+        return left.noting(f"{len(left):,} of {len(rows):,} samples are of the {wanted} commonest classes")
 
-    def _diverse(self, listing: Rows) -> Rows:
+    def _diverse(self, rows: Rows) -> Rows:
         """The samples of clients with enough classes."""
         least = self.settings.min_labels
         if least == 1:
-            return listing
-        _, classes = ranks(listing.client, listing.label)
-        left = listing.take(np.flatnonzero(classes >= least))
-        note = f"{len(left.clients):,} of {len(listing.clients):,} clients have samples of {least} classes"
+            return rows
+        _, classes = ranks(rows.client, rows.label)
+        left = rows.take(np.flatnonzero(classes >= least))
+        note = f"{len(left.clients):,} of {len(rows.clients):,} clients have samples of {least} classes"
         return left.noting(note)
 
-    def _steps(self, listing: Rows) -> Ints:
+    def _steps(self, rows: Rows) -> Ints:
         """(n,) the data step at which the bucket of each sample's label arrives at its client.
 
         A client's labels are put in a random order, which is cut into buckets as evenly as possible.
         """
         cell, of_row = np.unique(
-            listing.client * len(listing.classes) + listing.label, return_inverse=True
+            rows.client * len(rows.classes) + rows.label, return_inverse=True
         )  # a cell is a client's samples of a label
         drawn = RandomStreams(self.settings.seed).generator("buckets").random(len(cell))
-        rank, size = ranks(cell // len(listing.classes), drawn, cell)
+        rank, size = ranks(cell // len(rows.classes), drawn, cell)
         bucket = interval_of(rank, size, self.settings.buckets)
         return (bucket - (self.settings.owned_steps - 1))[of_row]
 

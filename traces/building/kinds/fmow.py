@@ -101,11 +101,11 @@ class Fmow(ImageBuilder):
             f"{' or '.join(RAW_SPLITS)} (raw fMoW-rgb)"
         )
 
-    def _since(self, listing: Rows) -> Rows:
+    def _since(self, rows: Rows) -> Rows:
         since = self.settings.since
-        early = listing.at < microseconds(since)
+        early = rows.at < microseconds(since)
         note = f"{early.sum():,} of {len(early):,} images are from before {since}"
-        return listing.take(np.flatnonzero(~early)).noting(note)
+        return rows.take(np.flatnonzero(~early)).noting(note)
 
     # -- WILDS ----------------------------------------------------------------------------------------------
 
@@ -137,9 +137,9 @@ class Fmow(ImageBuilder):
         refuse(FMOW_CLASSES, cells, path, table.num_rows)
         names = [f"images/rgb_img_{row}.png" for row in range(table.num_rows)]
         pixels = ImageFiles(folder, names, lambda image: f"{METADATA}, row {image + 1}")
-        listing = samples_of(pixels, codes(owners), (label, CLASSES), at=at)
+        rows = samples_of(pixels, codes(owners), (label, CLASSES), at=at)
         note = f"{(~used).sum():,} rows of the split seq are left out"
-        return listing.take(np.flatnonzero(used)).noting(note)
+        return rows.take(np.flatnonzero(used)).noting(note)
 
     # -- raw ------------------------------------------------------------------------------------------------
 

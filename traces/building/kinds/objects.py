@@ -29,20 +29,20 @@ class ObjectSettings(EncodedImageSettings):
     intervals: Count = Field(10, description="cut each client's frames into that many intervals of time")
     owned_steps: OwnedIntervals = 1
 
-    def large(self, listing: Rows) -> Rows:
+    def large(self, rows: Rows) -> Rows:
         """The objects whose box is large enough."""
-        assert listing.box is not None
-        sides = listing.box[:, 2:] - listing.box[:, :2]
-        return listing.take(np.flatnonzero((sides > self.min_box).all(axis=1)))
+        assert rows.box is not None
+        sides = rows.box[:, 2:] - rows.box[:, :2]
+        return rows.take(np.flatnonzero((sides > self.min_box).all(axis=1)))
 
-    def arriving(self, listing: Rows, rank: Ints, size: Ints) -> Rows:
+    def arriving(self, rows: Rows, rank: Ints, size: Ints) -> Rows:
         """The objects in a client's frame `rank` (n,) of `size` (n,), which arrive with its interval.
 
         Raises InputError if there are more intervals at the start than there are.
         """
         refuse_owned(self.owned_steps, "intervals", self.intervals)
         at = interval_of(rank, size, self.intervals) - (self.owned_steps - 1)
-        return replace(listing, when="step", at=at)
+        return replace(rows, when="step", at=at)
 
 
 def refuse_owned(owned: int, option: str, parts: int) -> None:

@@ -52,8 +52,8 @@ class Waymo(ImageBuilder):
         files = sorted(root.glob(f"*/{BOXES}/*.parquet")) or sorted(root.glob(f"{BOXES}/*.parquet"))
         if not files:
             raise InputError(f"--root {root}: has no SPLIT/{BOXES}/SEGMENT.parquet")
-        listing = self.settings.large(_listed(root, files, self.tally()))
-        return self.settings.arriving(listing, *ranks(listing.client, listing.at))
+        rows = self.settings.large(_listed(root, files, self.tally()))
+        return self.settings.arriving(rows, *ranks(rows.client, rows.at))
 
 
 def _listed(root: Path, files: list[Path], tally: Tally) -> Rows:

@@ -17,7 +17,7 @@ from emulator.storage.parquet_columns import MOST_TEXTS
 from emulator.storage.reading.shards import TEXT, Batch, missing
 from traces.building.bad_rows import BadRows
 from traces.building.rows import Names
-from traces.building.rules import FRACTIONS, NAMES, NUMBERS, SPLITS, WHOLE, Cells, Rules, keep, refuse
+from traces.building.rules import FRACTIONS, NAMED, NAMES, NUMBERS, WHOLE, Cells, Rules, keep, refuse
 from traces.files.expiry import MOST_STEP
 from traces.ordering import pieces, ranks_of
 
@@ -123,7 +123,7 @@ class Column:
         return self.all(), ()
 
 
-class Numbers(Column):
+class NumberColumn(Column):
     """Whole numbers within `bounds`; without these finite numbers, by which rows are ordered."""
 
     def __init__(
@@ -153,14 +153,13 @@ class Numbers(Column):
         return np.where(kept, numbers, 0).astype(self.never.dtype)
 
 
-class Values(Column):
+class NameColumn(Column):
     """Texts or whole numbers, each of which is a name: of a client, a class, a split, or a category.
 
     There are `most` different ones. `told` is what their rules are told besides the values.
     """
 
     never = np.int32(-1)
-    rules: Rules = NAMES
     dtype: np.dtype = np.dtype(np.int32)
     remedy = ""
 
@@ -169,6 +168,7 @@ class Values(Column):
     ) -> None:
         super().__init__(name, bad, optional=optional)
         self.what, self.most, self.told = what, most, told
+        self.rules: Rules = NAMED.get(what, NAMES)
         self.known: dict[str, int] = {}
         self.is_whole = False
         self._num_counted = 0
@@ -220,10 +220,9 @@ class Values(Column):
         return codes, tuple(names)
 
 
-class Splits(Values):
+class SplitColumn(NameColumn):
     """Texts of which each stands for a split: `choices` has its number, which is what is kept."""
 
-    rules = SPLITS
     dtype = np.dtype(np.int8)
 
     def __init__(self, name: str, choices: Mapping[str, int], bad: BadRows) -> None:
@@ -235,7 +234,7 @@ class Splits(Values):
         return self.all(), ()
 
 
-class FileClients(Values):
+class FileColumn(NameColumn):
     """The clients of files: all rows of a file have the same one."""
 
     has_column = False
@@ -245,8 +244,9 @@ class FileClients(Values):
         self.owners = owners
 
     def values(self, batch: Batch, start: int, present: Bools | None) -> np.ndarray:
-        code = self.known.setdefault(self.owners[batch.path], len(self.known))
-        return np.full(batch.num_rows, code, np.int32)
+        name, codes = self.owners[batch.path], np.zeros(batch.num_rows, np.int64)
+        self.keep(self.rules, batch, start, None, codes=codes, value=[name], is_missing=[False])
+        return np.full(batch.num_rows, self.known.setdefault(name, len(self.known)), np.int32)
 
 
 def is_number(kind: pa.DataType) -> bool:

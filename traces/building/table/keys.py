@@ -17,10 +17,17 @@ from traces.building.bad_rows import BadRows
 from traces.building.rows import Rows
 from traces.building.rules import KINDS, WHOLE_NUMBERS, Cells
 from traces.building.table.expiry import refuse_never_held
-from traces.building.table.key_columns import Column, FileClients, Numbers, Splits, Values, is_number
-from traces.building.table.labels import Labels
+from traces.building.table.key_columns import (
+    Column,
+    FileColumn,
+    NameColumn,
+    NumberColumn,
+    SplitColumn,
+    is_number,
+)
+from traces.building.table.labels import LabelColumn
 from traces.building.table.settings import TableSettings
-from traces.building.table.times.instants import Times
+from traces.building.table.times.instants import TimeColumn
 from traces.files.arrivals import BOUNDS
 
 ROWS = 2**16
@@ -56,12 +63,12 @@ def read_keys(
         DataFileError: a value is missing or breaks a rule, and may not be left out; or the table has too many
             cells, counted while they are read.
     """
-    readers: dict[str, Column] = {} if owners is None else {"client": FileClients(owners, bad)}
+    readers: dict[str, Column] = {} if owners is None else {"client": FileColumn(owners, bad)}
     for key, name in settings.columns_of_keys().items():
         readers[key] = _reader_of(key, name, shards, settings, bad)
     if class_names is not None:
-        readers["label"] = Labels(settings.label, shards, bad, class_names)
-    one_hot = [Values(name, name, MOST_CATEGORIES, bad, optional=True) for name in settings.one_hot]
+        readers["label"] = LabelColumn(settings.label, shards, bad, class_names)
+    one_hot = [NameColumn(name, name, MOST_CATEGORIES, bad, optional=True) for name in settings.one_hot]
     columns = [*readers.values(), *one_hot]
     types = {reader.name: _read_as(shards, reader) for reader in columns if reader.has_column}
     start = 0
@@ -110,19 +117,19 @@ def refuse_types(shards: Shards, settings: TableSettings) -> None:
 def _reader_of(key: str, name: str, shards: Shards, settings: TableSettings, bad: BadRows) -> Column:
     """What reads the column `name`, which says `key` of a row."""
     if key == "client":
-        return Values(name, key, MOST_TEXTS, bad)
+        return NameColumn(name, key, MOST_TEXTS, bad)
     if key == "label":
-        return Labels(name, shards, bad)
+        return LabelColumn(name, shards, bad)
     if key == "split":
-        return Splits(name, settings.splits_of, bad)
+        return SplitColumn(name, settings.splits_of, bad)
     is_optional = key == "expiry"
     if is_optional and settings.instant is not None:
         key, _ = settings.instant
     if key in WHOLE_NUMBERS:
-        return Numbers(name, bad, BOUNDS[key], optional=is_optional)
+        return NumberColumn(name, bad, BOUNDS[key], optional=is_optional)
     if key == "order" and _is_ordered_by_number(shards.kinds[name], settings):
-        return Numbers(name, bad, optional=is_optional)
-    return Times(name, settings.time_options, bad, optional=is_optional)
+        return NumberColumn(name, bad, optional=is_optional)
+    return TimeColumn(name, settings.time_options, bad, optional=is_optional)
 
 
 def _read_as(shards: Shards, reader: Column) -> pa.DataType:

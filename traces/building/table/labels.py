@@ -18,7 +18,7 @@ from emulator.storage.reading.shards import Batch, Shards
 from traces.building.bad_rows import BadRows
 from traces.building.rows import Names
 from traces.building.rules import EXACT, LABELS, NUMBERED, REGRESSION, TARGETS, Cells
-from traces.building.table.key_columns import Values, coded
+from traces.building.table.key_columns import NameColumn, coded
 from traces.files.arrivals import MOST_CLASSES
 
 MOST_WHOLE = 1000
@@ -60,7 +60,7 @@ class _Spellings:
         )
 
 
-class Labels(Values):
+class LabelColumn(NameColumn):
     """Classes: texts, or whole numbers, also those written as fractions; other numbers are a target.
 
     A column of fractions is known by its type, of a CSV by that of the first rows: its values are turned into

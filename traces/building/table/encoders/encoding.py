@@ -79,7 +79,7 @@ class Encoder(ABC):
         return self.names, moments, np.ones(len(self.names), np.bool_)
 
     def finish(self, path: Path, sums: Any, root: Path) -> tuple[np.ndarray, np.ndarray]:
-        """The mean and the deviation of each feature or channel; gaps in the features at `path` are filled.
+        """The mean and the deviation of each feature or channel; gaps in `path` are filled first.
 
         DataFileError, with the table `root`, where there is nothing to fill them with.
         """

@@ -55,7 +55,7 @@ class _First:
         return _WRITTEN[self.written]
 
 
-class Times(Column):
+class TimeColumn(Column):
     """A column of times, in microseconds since 1970.
 
     Those with an offset, and Unix times, are those of UTC or, with a zone, of clocks there. Either all have
