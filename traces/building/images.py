@@ -20,7 +20,7 @@ from traces.building.choosing import ordered
 from traces.building.decoding import Decoder
 from traces.building.folder import Told, write_folder
 from traces.building.image_values import ImageValues
-from traces.building.names import refuse_names
+from traces.building.names import refuse_names, refuse_unnamed
 from traces.building.rows import Rows
 from traces.building.sums import SCALE, ByteSums
 from traces.building.workspace import refuse_existing, workspace
@@ -108,6 +108,7 @@ class ImageBuilder(Builder):
         refuse_existing(request.out)  # before the data set is listed, which may take minutes
         listed = self.list_samples(root)
         self.tally().add_rows(root, len(listed), 1)
+        refuse_unnamed(listed)
         rows = ordered(listed, settings.limit, settings.seed, self.test_share)
         refuse_names(map(str, rows.clients), rows.classes)  # before anything is decoded
         shape = self._shape(listed)

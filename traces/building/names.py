@@ -6,7 +6,17 @@ from collections.abc import Iterable, Sequence
 
 from emulator.errors import InputError
 from emulator.storage.bounded import has_controls
+from traces.building.rows import Rows
 from traces.files.arrivals import MOST_CLASSES
+
+
+def refuse_unnamed(rows: Rows) -> None:
+    """Raise InputError for a client or a label that has no name, as a data set of one's own may list them."""
+    for what, codes, names in (("client", rows.client, rows.clients), ("label", rows.label, rows.classes)):
+        if len(codes) and not 0 <= codes.min() <= codes.max() < len(names):
+            raise InputError(
+                f"{what}s are {codes.min()} to {codes.max()}, and there are {len(names)} names of {what}s"
+            )
 
 
 def refuse_names(clients: Iterable[str], classes: Sequence[str]) -> None:

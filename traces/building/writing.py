@@ -98,8 +98,7 @@ class Values(ABC):
 
     def finish(self, path: Path, sums: Any) -> tuple[np.ndarray, np.ndarray]:
         """The mean and the deviation of each feature or channel; gaps in `path` are filled first."""
-        mean, deviation = sums.standard()
-        return mean, deviation
+        return ByteSums.standard(sums)
 
     @abstractmethod
     def good(self) -> Bools:
