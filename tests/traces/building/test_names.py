@@ -27,6 +27,6 @@ class Own(ImageBuilder):
 def test_a_label_without_a_name_is_refused_before_anything_is_written(tmp_path: Path) -> None:
     for name in ("a.png", "b.png"):
         draw(tmp_path / "d" / name, (255, 0, 0))
-    with pytest.raises(InputError, match="^labels are 0 to 1, and there are 1 names of labels$"):
+    with pytest.raises(InputError, match=r"^labels are 0 to 1, and there are 1 names of labels$"):
         Own(Own.Settings()).build(Request(tmp_path / "d", tmp_path / "out"))
     assert not list(tmp_path.glob("out*"))
