@@ -16,12 +16,11 @@ from emulator.numbers import Count, CountOrZero, Number, Share
 from emulator.plugins import Settings
 from emulator.storage.reading.tally import CELLS_OF_A_SAMPLE, Tally
 from traces.building.base import KEEPS_ALL, Builder, BuilderSettings, Built, Request
-from traces.building.choosing import ordered
 from traces.building.decoding import Decoder
 from traces.building.folder import Told, write_folder
 from traces.building.image_values import ImageValues
 from traces.building.names import refuse_names, refuse_unnamed
-from traces.building.rows import Rows
+from traces.building.rows import Rows, ordered
 from traces.building.sums import SCALE, ByteSums
 from traces.building.workspace import refuse_existing, workspace
 from traces.held_out import TEST_SHARE

@@ -11,10 +11,13 @@ import numpy as np
 import pyarrow as pa
 
 from emulator.arrays import Bools, Ints
+from emulator.errors import InputError
+from emulator.seeding import RandomStreams
 from traces.arrivals import SPLITS
 from traces.building.pixels import Pixels
 from traces.files.arrivals import CHUNK_ROWS, When
 from traces.files.expiry import EXPIRY, never
+from traces.held_out import held_out
 from traces.ordering import pieces, rows_in_order, sizes_of
 
 TRAIN, TEST = (SPLITS.index(split) for split in ("train", "test"))
@@ -170,6 +173,42 @@ def in_order(rows: Rows) -> np.ndarray:
     """(n,) the rows in the order of a trace: by client, split if it is known, arrival, expiry and value."""
     by = (rows.client, rows.split, rows.at, rows.expiry, rows.value)
     return rows_in_order(*(column for column in by if column is not None))
+
+
+def with_tests(rows: Rows, seed: int, share: float) -> Rows:
+    """The rows with a split: a share of each client's rows of each label is for tests, by seed."""
+    test = held_out(rows.client, rows.label, rows.at, share, RandomStreams(seed).generator("split"))
+    return replace(rows, split=test.view(np.int8))
+
+
+def ordered(rows: Rows, limit: int | None, seed: int, test_share: float) -> Rows:
+    """The rows in the order of a trace: by (client, split, time, value), with test samples chosen.
+
+    With `limit`, rows are evenly spread ones of that order, so that clients keep their proportions and their
+    spans of time; a client with few samples may be dropped. Clients that have test samples only are dropped.
+
+    Raises InputError if no rows are left.
+    """
+    if len(rows) == 0:
+        raise InputError("the data set has no samples that fit the options")
+    order = in_order(rows)
+    if limit is not None and limit < len(rows):
+        order = order[spread(len(order), limit, shift=0.5)]
+        rows = rows.noting(f"--limit {limit}: {limit:,} of {len(rows):,} samples, evenly spread")
+    rows = rows.take(order)
+    if rows.split is None:
+        rows = with_tests(rows, seed, test_share)
+        rows = rows.take(in_order(rows))
+    assert rows.split is not None
+    rows = replace(rows, split=rows.split.astype(np.int32))  # as wide as the file has it
+    trained = rows.have(TRAIN)
+    if not trained.all():
+        number = int((~trained).sum())
+        note = f"{number} client(s) with test samples only are left out"
+        rows = rows.take(np.flatnonzero(trained[rows.client])).noting(note)
+    if len(rows) == 0:
+        raise InputError("the data set has no training samples that fit the options")
+    return rows
 
 
 def arrivals_of(rows: Rows, good: Bools) -> Iterator[dict[str, np.ndarray | pa.Array[Any]]]:

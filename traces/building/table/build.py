@@ -23,12 +23,12 @@ from emulator.storage.reading.shards import Shards
 from emulator.storage.table_paths import format_of
 from traces.building.bad_rows import BadRows
 from traces.building.base import KEEPS_ALL, Builder, Built, Request, Watch
-from traces.building.choosing import refuse_test_only, use_rows
 from traces.building.folder import Told, write_folder
 from traces.building.names import refuse_names
 from traces.building.remarks import taken_features
 from traces.building.rows import Rows
 from traces.building.sums import Sums
+from traces.building.table.choosing import refuse_test_only, use_rows
 from traces.building.table.class_names import class_names
 from traces.building.table.encoders.encoding import Encoder
 from traces.building.table.encoders.features import Numbers, chosen_features, is_image

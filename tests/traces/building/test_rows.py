@@ -7,10 +7,9 @@ import numpy as np
 import pytest
 
 from emulator.errors import InputError
-from traces.building.choosing import ordered
 from traces.building.image_values import work_of
 from traces.building.pixels import ImageFiles
-from traces.building.rows import Rows
+from traces.building.rows import Rows, ordered
 
 
 def listing(**columns: object) -> Rows:
