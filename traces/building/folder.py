@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 from emulator.arrays import Bools
@@ -12,7 +13,7 @@ from traces.building.rows import TEST, TRAIN, Rows, arrivals_of
 from traces.building.workspace import Workspace
 from traces.building.writing import Values, write_features
 from traces.files.arrivals import write_arrival_pieces
-from traces.files.facts import ARRIVALS, FEATURES, TraceFacts
+from traces.files.facts import ARRIVALS, FEATURES, TraceFacts, file_facts
 
 
 class Told(NamedTuple):
@@ -54,7 +55,9 @@ def write_folder(
     sums = write_features(values, len(rows), space, workers, request.watch)
     mean, deviation = values.finish(space.path / FEATURES, sums)
     good = values.good()
-    write_arrival_pieces(space.path / ARRIVALS, arrivals_of(rows, good))
+    with ThreadPoolExecutor(1) as pool:
+        digest = pool.submit(file_facts, space.path / FEATURES)  # while arrivals are sorted and written
+        write_arrival_pieces(space.path / ARRIVALS, arrivals_of(rows, good))
     told = tell(good, sums)
     num_bytes = space.finish(
         TraceFacts(
@@ -63,7 +66,8 @@ def write_folder(
             deviation=tuple(deviation.tolist()),
             classes=rows.classes,
             **told.facts,
-        )
+        ),
+        {FEATURES: digest.result()},
     )
     tested = rows.have(TEST, good)
     has_rows = rows.have(TRAIN, good) | tested

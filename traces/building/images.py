@@ -105,16 +105,17 @@ class ImageBuilder(Builder):
         if not root.is_dir():
             raise InputError(f"--root {root}: no such folder; needs {type(self).needs}")
         refuse_existing(request.out)  # before the data set is listed, which may take minutes
-        listed = self.list_samples(root)
-        self.tally().add_rows(root, len(listed), 1)
-        refuse_unnamed(listed)
-        rows = ordered(listed, settings.limit, settings.seed, self.test_share)
+        rows = self.list_samples(root)
+        self.tally().add_rows(root, len(rows), 1)
+        refuse_unnamed(rows)
+        is_split = rows.split is not None
+        rows = ordered(rows, settings.limit, settings.seed, self.test_share)
         refuse_names(map(str, rows.clients), rows.classes)  # before anything is decoded
-        shape = self._shape(listed)
+        shape = self._shape(rows)
         decoded = settings.model_dump(include={"size", "exact", "upright"})
         values = ImageValues(root, rows, Decoder(grey=len(shape) == 2, **decoded), shape, self.skip_bad)
         remedy: str | None = f"raise --test-share ({self.test_share:g})"
-        if listed.split is not None:
+        if is_split:
             remedy = "the data set says which samples are for tests"
         elif self.test_share == 0:
             remedy = None

@@ -36,18 +36,17 @@ class ByteSums:
     def of(samples: np.ndarray, weight: np.ndarray | None = None) -> ByteSums:
         """The sums of `samples` (k, *shape), uint8, each as often as `weight` (k,) says; None: once."""
         number = channels(samples.shape[1:])
-        total = ByteSums.none(number)
-        if weight is None:
-            weight = np.ones(len(samples), np.bool_)
-        for times in np.unique(weight[weight > 0]).tolist():
-            some = samples if (weight == times).all() else samples[weight == times]
-            flat = some.reshape(len(some), number, math.prod(samples.shape[1:]) // number)
-            squared = np.multiply(flat, flat, dtype=np.uint16)  # at most 255 x 255
-            sums, squares = (each.sum(axis=(0, 2), dtype=np.int64) * times for each in (flat, squared))
-            total += ByteSums(
-                flat.shape[0] * flat.shape[2] * int(times), tuple(sums.tolist()), tuple(squares.tolist())
-            )
-        return total
+        if weight is not None:
+            total = ByteSums.none(number)
+            for times in map(int, np.unique(weight[weight > 0])):
+                part = ByteSums.of(samples[weight == times])
+                sums, squares = ([value * times for value in each] for each in (part.sums, part.squares))
+                total += ByteSums(part.count * times, tuple(sums), tuple(squares))
+            return total
+        flat = samples.reshape(len(samples), number, math.prod(samples.shape[1:]) // number)
+        squared = np.multiply(flat, flat, dtype=np.uint16)  # at most 255 x 255
+        sums, squares = (each.sum(axis=(0, 2), dtype=np.int64).tolist() for each in (flat, squared))
+        return ByteSums(flat.shape[0] * flat.shape[2], tuple(sums), tuple(squares))
 
     def __add__(self, other: ByteSums) -> ByteSums:
         sums, squares = (

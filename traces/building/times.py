@@ -126,7 +126,8 @@ def _without_stars(text: str, pattern: str) -> tuple[str, str]:
     """What the directives of a pattern with `*` stand for in `text`, and these, both separated by blanks.
 
     Each piece of the pattern between two `*` is looked for from the left, and then from the right. If both
-    find the directives in the same places, there is no other reading.
+    find the directives in the same places, there is no other reading. NOTE: one without directives is not
+    looked for from the right: time would grow with a power of the number of `*`.
     """
     pieces = _pieces(pattern)
     found = _from_left(pieces).fullmatch(text)
@@ -134,7 +135,7 @@ def _without_stars(text: str, pattern: str) -> tuple[str, str]:
         raise ValueError("no part of it is so written")
     names = list(found.groupdict())
     spans, others = [found.span(name) for name in names], []
-    for number, piece in enumerate(pieces):
+    for number, piece in ((number, piece) for number, piece in enumerate(pieces) if piece.groupindex):
         rest, places = _from_left(pieces[number:]), range(len(text), -1, -1) if number else [0]
         last = next(match for at in places if (match := rest.fullmatch(text, at)) is not None)
         others += [last.span(name) for name in piece.groupindex]

@@ -21,7 +21,7 @@ from emulator.storage.bounded import read_json
 from emulator.storage.checkpoints import delete_folder, naming_file, sync_folder, write_durably
 from emulator.storage.locks import Lock
 from emulator.storage.own_files import path_below
-from traces.files.facts import ARRIVALS, FACTS, FEATURES, TraceFacts, file_facts, write_facts
+from traces.files.facts import ARRIVALS, FACTS, FEATURES, FileFacts, TraceFacts, file_facts, write_facts
 
 SUFFIX = ".building"
 PLAN, PROGRESS = "plan.json", "progress.json"
@@ -54,13 +54,14 @@ class Workspace:
         write_durably(self.path / PROGRESS, _json(progress))
         self.progress = progress
 
-    def finish(self, facts: TraceFacts) -> int:
+    def finish(self, facts: TraceFacts, known: Mapping[str, FileFacts]) -> int:
         """Complete the trace folder: digests and `trace.toml`, then the name `<out>`; returns its bytes.
 
         Args:
             facts: the facts of the trace, whose `files` are filled in here.
+            known: those of files that were hashed already, by name.
         """
-        digests = {name: file_facts(self.path / name) for name in (ARRIVALS, FEATURES)}
+        digests = {name: known.get(name) or file_facts(self.path / name) for name in (ARRIVALS, FEATURES)}
         for entry in self.path.iterdir():
             if entry.name not in (ARRIVALS, FEATURES, PLAN):
                 delete_folder(entry) if entry.is_dir() else entry.unlink()

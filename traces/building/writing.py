@@ -203,8 +203,8 @@ def write_features(values: Values, num_rows: int, space: Workspace, workers: int
 
     def record() -> float:
         features.flush()
-        done, sums = progress
-        space.record({"done": done, "sums": sums.as_json(), "bad": values.bad_as_json()})
+        done, sums, bad = progress
+        space.record({"done": done, "sums": sums.as_json(), "bad": bad})
         return time.monotonic()
 
     most_ahead = AHEAD * workers or 1
@@ -224,7 +224,7 @@ def write_features(values: Values, num_rows: int, space: Workspace, workers: int
                 done = progress[0] + block.units
                 watch.progress(done, values.total)
                 # At once: an interruption between two statements leaves the progress as it was.
-                progress = done, progress[1] + made.sums
+                progress = done, progress[1] + made.sums, values.bad_as_json()
                 del block, future, made  # which would be in memory beside the next ones
                 if time.monotonic() - recorded_s >= RECORD_EVERY_S:
                     recorded_s = record()
@@ -248,15 +248,18 @@ def _with_error_last(blocks: Iterator[Block]) -> Iterator[Block]:
         yield Block(error, 0)
 
 
-def _resumed(values: Values, space: Workspace) -> tuple[int, Any]:
-    """The units that an earlier attempt has done, and their sums; InputError if what it left is damaged."""
+def _resumed(values: Values, space: Workspace) -> tuple[int, Any, Any]:
+    """The units that an earlier attempt has done, their sums, and what is bad of them, as JSON values.
+
+    InputError if what it left is damaged.
+    """
     stored, sums = space.progress, values.no_sums()
     if not stored:
-        return 0, sums
+        return 0, sums, values.bad_as_json()
     if not (space.path / FEATURES).is_file():
         raise InputError(f"{space.path / FEATURES}: is missing; give --fresh")
     try:
         values.restore_bad(stored["bad"])
-        return int(stored["done"]), type(sums).from_json(stored["sums"])
+        return int(stored["done"]), type(sums).from_json(stored["sums"]), stored["bad"]
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(f"{space.path}: damaged ({error}); delete it, or give --fresh") from error

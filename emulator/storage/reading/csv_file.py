@@ -98,7 +98,8 @@ class CsvFile:
 
     def table(self) -> pa.Table:
         """The columns, with the types that fit all rows."""
-        with self._source() as source:
+        once = set(self.names) - twice_in(self.names)
+        with self._source(self.types or dict.fromkeys(once, pa.string())) as source:
             return pyarrow.csv.read_csv(source, *self._options())
 
     def texts(self, name: str) -> pa.ChunkedArray[Any]:
@@ -116,13 +117,13 @@ class CsvFile:
                     first += len(batch)
 
     @contextmanager
-    def _source(self) -> Iterator[Any]:
-        """Context of what pyarrow reads, in which its errors are told with their rows."""
+    def _source(self, types: Types | None = None) -> Iterator[Any]:
+        """Context of what pyarrow reads, in which its errors are told with their rows, as of these types."""
         with damage_in_one_line(self.path), source_of(self.path, self.form) as source:
             try:
                 yield source
             except pa.ArrowInvalid as error:
-                raise self._error(error) from error
+                raise self._error(error, self.types if types is None else types) from error
 
     def _options(self, *, use_threads: bool = True) -> tuple[Any, Any, Any]:
         """How pyarrow reads it: its options of reading, of parsing and of conversion."""
@@ -142,10 +143,9 @@ class CsvFile:
             conversion,
         )
 
-    def _error(self, error: pa.ArrowInvalid) -> DataFileError:
+    def _error(self, error: pa.ArrowInvalid, types: Types) -> DataFileError:
         """The error, with its row: the file is read once more, by one thread, which counts the rows."""
-        given, once = self.form.given, set(self.names) - twice_in(self.names)
-        types = self.types or dict.fromkeys(once, pa.string())
+        given = self.form.given
         again = replace(self, types=types, malformed=self.malformed and (lambda: True))
         try:
             with (

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from traces.building.sums import Moments
+from traces.building.sums import ByteSums, Moments
 
 
 def test_blocks_merge_to_the_moments_of_all_rows() -> None:
@@ -41,3 +41,12 @@ def test_rows_without_weight_change_nothing() -> None:
     moments = Moments(1)
     moments.add(np.array([[1.0], [np.nan]]), np.array([0, 0]))
     assert moments.count.tolist() == [0.0]
+
+
+def test_bytes_that_count_often_are_summed_exactly() -> None:
+    """Two samples of 0 and 255, the second of which counts 2^31 - 1 times: their squares pass 64 bits."""
+    samples, times = np.array([[[0] * 999], [[255] * 999]], np.uint8).repeat(100, axis=0), 2**31 - 1
+    sums = ByteSums.of(samples, np.repeat([1, times], 100))
+    assert sums.count == 999 * 100 * (1 + times)
+    assert sums.squares == (999 * 100 * times * 255**2,)
+    assert sums.squares[0] > 2**63

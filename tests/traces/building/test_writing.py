@@ -359,6 +359,19 @@ def test_bad_images_are_left_out_named_and_counted_up_to_a_number(tmp_path: Path
     assert again.facts.mean == pytest.approx(train.mean(axis=(0, 2, 3)))
 
 
+def test_an_image_that_is_repaired_before_the_build_is_resumed_is_not_left_out(tmp_path: Path) -> None:
+    """Images 60 and 63 are of the second block, which ends the build."""
+    root = drawn(tmp_path / "d")
+    build("fedscale", root, tmp_path / "whole", size=4, test_share=0)
+    kept = {number: (root / "train" / f"{number:04d}.png").read_bytes() for number in (60, 63)}
+    with pytest.raises(InputError, match="with it 2 samples cannot be read"):
+        build("fedscale", damaged(root, *kept), tmp_path / "out", skip_bad=1, size=4, test_share=0)
+    for number, image in kept.items():
+        (root / "train" / f"{number:04d}.png").write_bytes(image)
+    assert build("fedscale", root, tmp_path / "out", skip_bad=1, size=4, test_share=0).left_out == 0
+    assert content(tmp_path / "out") == content(tmp_path / "whole")
+
+
 def test_a_resumed_build_leaves_out_no_more_than_it_may_now(tmp_path: Path) -> None:
     root = damaged(drawn(tmp_path / "d"), 3)
     with pytest.raises(KeyboardInterrupt):

@@ -129,19 +129,10 @@ def write_trace(
         elif rows.when == "step" and settings.step is None:
             play = KEEPS_ALL
             notes.append("all rows are owned at the start; retain_rounds = 'all' keeps them to the end")
-        return Told(
-            facts={
-                "origin": _origin(settings, root, encoder.shown),
-                "version": version if rows.expiry is None else 2,
-            },
-            built={
-                "left_out": len(bad),
-                "num_bytes": len(rows) * math.prod(encoder.shape) * encoder.dtype.itemsize,
-                "play": play,
-            },
-            remedy=_remedy(settings),
-            notes=tuple(notes),
-        )
+        num_bytes = len(rows) * math.prod(encoder.shape) * encoder.dtype.itemsize
+        origin, needed = _origin(settings, root, encoder.shown), version if rows.expiry is None else 2
+        built = {"left_out": len(bad), "num_bytes": num_bytes, "play": play}
+        return Told({"origin": origin, "version": needed}, built, _remedy(settings), notes=tuple(notes))
 
     return write_folder(space, rows, values, request, tell)
 

@@ -143,7 +143,8 @@ class NumberColumn(Column):
     def values(self, batch: Batch, start: int, present: Bools | None) -> np.ndarray:
         column = batch.columns[self.name]
         if not is_number(column.type):
-            raise DataFileError(batch.path, f"column {self.name!r} is {column.type}; it must hold numbers")
+            kind = getattr(column.type, "value_type", column.type)
+            raise DataFileError(batch.path, f"column {self.name!r} is {kind}; it must hold numbers")
         numbers, is_missing = numbers_in(column)
         if self.bounds is not None and numbers.dtype.kind == "f":  # as pandas writes whole ones with gaps
             is_whole = self.keep(FRACTIONS, batch, start, present, value=numbers)
@@ -156,18 +157,19 @@ class NumberColumn(Column):
 class NameColumn(Column):
     """Texts or whole numbers, each of which is a name: of a client, a class, a split, or a category.
 
-    There are `most` different ones. `told` is what their rules are told besides the values.
+    There are `most` different ones. `told` is what their rules are told besides the values. Those that are
+    `optional`, values of a feature, may be missing: their code is -1.
     """
 
-    never = np.int32(-1)
     dtype: np.dtype = np.dtype(np.int32)
     remedy = ""
 
     def __init__(
         self, name: str, what: str, most: int, bad: BadRows, *, optional: bool = False, **told: Any
     ) -> None:
-        super().__init__(name, bad, optional=optional)
+        super().__init__(name, bad)
         self.what, self.most, self.told = what, most, told
+        self.has_gaps, self.is_client = optional, what == "client" and not optional
         self.rules: Rules = NAMED.get(what, NAMES)
         self.known: dict[str, int] = {}
         self.is_whole = False
@@ -175,7 +177,7 @@ class NameColumn(Column):
 
     def values(self, batch: Batch, start: int, present: Bools | None) -> np.ndarray:
         column = batch.columns[self.name]
-        if self.what == "client" and pa.types.is_integer(column.type) and not pa.types.is_uint64(column.type):
+        if self.is_client and pa.types.is_integer(column.type) and not pa.types.is_uint64(column.type):
             self.is_whole = True
             whole, is_missing = numbers_in(column)
             self.keep(NAMES, batch, start, present, is_missing=is_missing, what=self.what)
@@ -184,11 +186,12 @@ class NameColumn(Column):
         column, codes = coded(column)
         texts, is_missing = column.to_pylist(), missing(column)
         cells = {"codes": codes, "value": texts, "is_missing": is_missing, "what": self.what, **self.told}
-        kept = self.keep(self.rules, batch, start, present, **cells)
+        kept = codes >= 0 if self.has_gaps else self.keep(self.rules, batch, start, None, **cells)
         used = np.zeros(len(texts), dtype=np.bool_)
         used[codes if kept.all() else codes[kept]] = True
         known = self.known
         numbers = np.zeros(len(texts), self.dtype)
+        numbers[-1] = -self.has_gaps
         numbers[used] = [known.setdefault(text, len(known)) for text in compress(texts, used.tolist())]
         if len(known) > self.most:
             many = f"{self.what}: column {self.name!r} has more than {self.most} different values"
@@ -215,7 +218,7 @@ class NameColumn(Column):
         rank_of[[self.known[name] for name in names]] = np.arange(len(names))
         for piece in pieces(len(codes)):
             codes[piece] = rank_of[codes[piece]]
-        if whole and self.what == "client":
+        if whole and self.is_client:
             return codes, np.array(list(map(int, names)), dtype=np.int64)
         return codes, tuple(names)
 

@@ -120,8 +120,8 @@ class LabelColumn(NameColumn):
         values = [] if fraction is None else [self._value(str(text)) for text in classes]
         if fraction is not None and None not in values:
             others = [text for text, value in zip(classes, values, strict=True) if isinstance(value, Decimal)]
-            whole = [int(value or 0) for value in values]
-            numbers, ranks = np.unique(np.array(whole), return_inverse=True)
+            whole = [] if others else [value for value in values if isinstance(value, int)]
+            numbers, ranks = np.unique(np.array(whole, np.int64), return_inverse=True)
             if others or len(numbers) > MOST_WHOLE:
                 cells = Cells(name=self.name, value=others[0] if others else fraction)
                 raise DataFileError(self._path, TARGETS[0].problem(cells))

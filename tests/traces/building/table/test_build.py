@@ -200,6 +200,18 @@ def test_csv_and_parquet_give_the_same_trace(tmp_path: Path) -> None:
     assert is_in_order(Arrivals(table.client, table.split, table.at, table.label, table.sample, table.sample))
 
 
+def test_a_category_may_be_nan_and_a_feature_may_be_called_client(tmp_path: Path) -> None:
+    columns = {"who": ["x"] * 3, "kind": [0, 1, 0], "client": pa.array([2.5, np.nan, None], pa.float32())}
+    settings = {"one_hot": ["client"], "test_share": 0, "missing": "zero"}
+    folder = built(write_parquet(tmp_path, columns), **settings)
+    assert folder.facts.origin.endswith("features client=2.5, client=nan")
+    assert folder.features.values.tolist() == [[1, 0], [0, 1], [0, 0]]
+    whole = {**columns, "client": pa.array([7, None, -1], pa.int32())}
+    folder = built(write_parquet(tmp_path, whole, "whole.parquet"), **settings)
+    assert folder.facts.origin.endswith("features client=-1, client=7")
+    assert folder.features.values.tolist() == [[0, 1], [0, 0], [1, 0]]
+
+
 def test_tests_are_held_out_as_from_all_rows_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     root = write_parquet(tmp_path, a_large_table(3000, 1))
     whole = built(root, step="day")

@@ -86,3 +86,9 @@ def test_a_thousand_are_classes(tmp_path: Path) -> None:
 def test_texts_among_which_fractions_are_stay_texts(tmp_path: Path) -> None:
     build(write(tmp_path, "who,kind,a\nx,1.0,1\nx,v2,1\nx,NA,1\n"), tmp_path / "out", test_share=0)
     assert open_folder(tmp_path / "out").facts.classes == ("1.0", "NA", "v2")
+
+
+def test_a_number_of_millions_of_digits_behind_whole_ones_is_refused_at_once(tmp_path: Path) -> None:
+    """Hostile: as a whole number it would take minutes."""
+    root = write(tmp_path, "who,kind,a\n" + "x,1,1\n" * 200_000 + "x,1.5,1\nx,1e30000000,1\n")
+    assert refused(root).startswith("table.csv: label: column 'kind' holds 1.5, a regression target")
