@@ -127,7 +127,7 @@ def samples_of(
     *,
     at: Ints | None = None,
     image: Ints | None = None,
-    **others: Any,
+    **columns: Any,
 ) -> Rows:
     """The rows of a data set of images.
 
@@ -137,15 +137,15 @@ def samples_of(
         label: the class of each.
         at: (n,) when each arrives, in microseconds since 1970; None: clients own all from the start.
         image: (n,) the number of each one's image; None: sample i is image i.
-        others: What else `Rows` has, such as `split`, `box`, `notes`, or `when` if `at` are steps.
+        columns: What else `Rows` has, such as `split`, `box`, `notes`, or `when` if `at` are steps.
     """
     number = len(label[0])
-    others.setdefault("when", "step" if at is None else "time")
-    others["at"] = np.zeros(number, np.int64) if at is None else at
-    others["value"] = np.arange(number) if image is None else image
+    columns.setdefault("when", "step" if at is None else "time")
+    columns["at"] = np.zeros(number, np.int64) if at is None else at
+    columns["value"] = np.arange(number) if image is None else image
     (codes_of_clients, clients), (labels, classes) = client, label
     return Rows(
-        client=codes_of_clients, clients=clients, label=labels, classes=classes, pixels=pixels, **others
+        client=codes_of_clients, clients=clients, label=labels, classes=classes, pixels=pixels, **columns
     )
 
 

@@ -203,6 +203,23 @@ FEATURES = (
         f"{{name}} is not finite: infinity, or a number beyond {LARGEST:g}",
     ),
 )
+MOST_EXACT = 2**24
+"""Whole numbers up to that size are numbers of 32 bits without loss."""
+
+FLOAT_SAMPLES = (
+    Rule(
+        lambda c: ~(np.abs(c.stored) <= LARGEST),
+        f"{{value}} at {{index}} of its features: must be a finite number of 32 bits, up to {LARGEST:g}",
+    ),
+)
+WHOLE_SAMPLES = (
+    Rule(
+        lambda c: (c.value > MOST_EXACT) | (c.value < -MOST_EXACT),
+        f"{{value}} at {{index}} of its features: a whole number must be at most {MOST_EXACT} in size, to be "
+        "exact as one of 32 bits",
+    ),
+)
+IMAGES = (Rule(lambda c: c.is_bad, "{name} {problem}"),)
 VECTORS = (
     Rule(
         lambda c: c.is_missing,

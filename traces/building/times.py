@@ -134,13 +134,13 @@ def _without_stars(text: str, pattern: str) -> tuple[str, str]:
     if found is None:
         raise ValueError("no part of it is so written")
     names = list(found.groupdict())
-    spans, others = [found.span(name) for name in names], []
+    spans, from_right = [found.span(name) for name in names], []
     for number, piece in ((number, piece) for number, piece in enumerate(pieces) if piece.groupindex):
         rest, places = _from_left(pieces[number:]), range(len(text), -1, -1) if number else [0]
         last = next(match for at in places if (match := rest.fullmatch(text, at)) is not None)
-        others += [last.span(name) for name in piece.groupindex]
-    values, other = (" ".join(text[start:end] for start, end in where) for where in (spans, others))
-    if spans != others:
+        from_right += [last.span(name) for name in piece.groupindex]
+    values, other = (" ".join(text[start:end] for start, end in where) for where in (spans, from_right))
+    if spans != from_right:
         raise ValueError(
             f"two parts of it are so written, {values!r} and {other!r}: the pattern must say more of the name"
         )

@@ -92,7 +92,7 @@ class CsvFile:
 
     def kinds(self) -> dict[str, pa.DataType]:
         """The columns that have a name, with the types of the first rows; bytes count as texts."""
-        with self._source() as source, pyarrow.csv.open_csv(source, *self._options()) as reader:
+        with self._source(self.types) as source, pyarrow.csv.open_csv(source, *self._options()) as reader:
             fields = [(field.name, field.type) for field in reader.schema if field.name.strip()]
         return {name: pa.string() if pa.types.is_binary(kind) else kind for name, kind in fields}
 
@@ -109,7 +109,7 @@ class CsvFile:
     def batches(self) -> Iterator[Batch]:
         """The rows of the columns `types`."""
         first = 0
-        with self._source() as source, pyarrow.csv.open_csv(source, *self._options()) as reader:
+        with self._source(self.types) as source, pyarrow.csv.open_csv(source, *self._options()) as reader:
             for batch in reader:
                 if len(batch):
                     columns = {name: batch.column(name) for name in self.types}
@@ -117,29 +117,30 @@ class CsvFile:
                     first += len(batch)
 
     @contextmanager
-    def _source(self, types: Types | None = None) -> Iterator[Any]:
-        """Context of what pyarrow reads, in which its errors are told with their rows, as of these types."""
+    def _source(self, types: Types) -> Iterator[Any]:
+        """Context of what pyarrow reads; its errors are told with their rows, which are read as `types`."""
         with damage_in_one_line(self.path), source_of(self.path, self.form) as source:
             try:
                 yield source
             except pa.ArrowInvalid as error:
-                raise self._error(error, self.types if types is None else types) from error
+                raise self._error(error, types) from error
 
     def _options(self, *, use_threads: bool = True) -> tuple[Any, Any, Any]:
         """How pyarrow reads it: its options of reading, of parsing and of conversion."""
         types, malformed, names = dict(self.types), self.malformed, list(self.form.given.columns)
 
         def left_out(_: object) -> Literal["skip", "error"]:
-            return "skip" if malformed is None or malformed() else "error"
+            return "skip" if malformed and malformed() else "error"
 
-        handler = None if malformed is None else left_out
         conversion = pyarrow.csv.ConvertOptions(
             include_columns=list(types), column_types=types, decimal_point=self.dialect.decimal
         )
         conversion.null_values = [*cast(Any, conversion.null_values), *self.na]
         return (
             pyarrow.csv.ReadOptions(block_size=_BLOCK, use_threads=use_threads, column_names=names),
-            pyarrow.csv.ParseOptions(delimiter=self.dialect.separator, invalid_row_handler=handler),
+            pyarrow.csv.ParseOptions(
+                delimiter=self.dialect.separator, invalid_row_handler=left_out if malformed else None
+            ),
             conversion,
         )
 

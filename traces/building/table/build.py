@@ -171,7 +171,8 @@ class TableValues(Values):
         values = self.encoder.encode(batch, start, keep)
         weight = self.weight[rows]
         if self._bad.rows:
-            weight = np.where(self._bad.mask(self.total)[start : start + batch.num_rows][keep], 0, weight)
+            numbers = np.arange(start, start + batch.num_rows)[keep]
+            weight = np.where(np.isin(numbers, self._bad.numbers()), 0, weight)
         return Made(rows, values, self.encoder.sums(values, weight))
 
     def take_bad(self, bad: None, watch: Watch) -> None:

@@ -82,8 +82,8 @@ def read_keys(
         start += batch.num_rows
     at = None if settings.instant is None else readers[settings.instant[0]]
     # The clients come last: ranking them takes the most memory.
-    found = {"at" if reader is at else key: reader.finish() for key, reader in reversed(readers.items())}
-    values: dict[str, Any] = {key: codes for key, (codes, _) in found.items()}
+    finished = {"at" if reader is at else key: reader.finish() for key, reader in reversed(readers.items())}
+    values: dict[str, Any] = {key: codes for key, (codes, _) in finished.items()}
     if at is not None and "expiry" in readers:
         expiry = readers["expiry"]
         if expiry.has_some and expiry.unit != at.unit:
@@ -94,8 +94,8 @@ def read_keys(
         if key not in values:
             values[key] = np.zeros(start, np.int32)
     rows = Rows(
-        clients=found["client"][1] if "client" in found else (),
-        classes=tuple(map(str, found["label"][1])),
+        clients=finished["client"][1] if "client" in finished else (),
+        classes=tuple(map(str, finished["label"][1])),
         when=settings.when,
         has_zone=at is not None and at.has_zone,
         notes=(*(() if at is None else at.notes), *readers["label"].notes),

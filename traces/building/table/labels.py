@@ -119,11 +119,11 @@ class LabelColumn(NameColumn):
         fraction = next((text for text in self.known if _FRACTION.match(self._pointed(text))), None)
         values = [] if fraction is None else [self._value(str(text)) for text in classes]
         if fraction is not None and None not in values:
-            others = [text for text, value in zip(classes, values, strict=True) if isinstance(value, Decimal)]
-            whole = [] if others else [value for value in values if isinstance(value, int)]
+            wrong = [text for text, value in zip(classes, values, strict=True) if isinstance(value, Decimal)]
+            whole = [] if wrong else [value for value in values if isinstance(value, int)]
             numbers, ranks = np.unique(np.array(whole, np.int64), return_inverse=True)
-            if others or len(numbers) > MOST_WHOLE:
-                cells = Cells(name=self.name, value=others[0] if others else fraction)
+            if wrong or len(numbers) > MOST_WHOLE:
+                cells = Cells(name=self.name, value=wrong[0] if wrong else fraction)
                 raise DataFileError(self._path, TARGETS[0].problem(cells))
             self._written = dict(zip(whole, map(str, classes), strict=True))
             codes, classes = ranks.astype(np.int16)[codes], tuple(map(str, numbers.tolist()))

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from emulator.arrays import Bools
 from emulator.storage.reading.shards import Batch, Shards
+from traces.building import rules
 from traces.building.bad_rows import BadRows
 from traces.building.decoding import BadImageError, Decoder
 from traces.building.sums import ByteSums
@@ -53,7 +54,8 @@ class Images(Encoder):
                 images[number] = self.decoder.decode(content)[0]
             except BadImageError as error:
                 is_bad = np.arange(batch.num_rows) == row
-                self.bad.refuse(batch, start, is_bad, lambda _, error=error: f"{self.name} {error}")  # type: ignore[misc]
+                cells = rules.Cells(name=self.name, is_bad=is_bad, problem=str(error))
+                rules.keep(rules.IMAGES, cells, self.bad, batch, start)
         return images
 
     def finish(self, path: Path, sums: ByteSums, root: Path) -> tuple[np.ndarray, np.ndarray]:

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import math
-from functools import partial
 from typing import Any
 
 import numpy as np
 
-from emulator.arrays import Bools, Ints
+from emulator.arrays import Bools
 from emulator.errors import InputError
-from emulator.numbers import LARGEST
 from emulator.storage.reading.shards import Batch
+from traces.building import rules
 from traces.building.bad_rows import BadRows
 from traces.building.sums import ByteSums, Moments
 from traces.building.table.encoders.encoding import BYTES, NUMBERS, Encoder
 from traces.building.table.encoders.features import MOST_FEATURES, VALUES
 from traces.files.features import channels
-
-MOST_EXACT = 2**24
-"""Whole numbers up to that size are numbers of 32 bits without loss."""
 
 MOST_DIMENSIONS = 3
 
@@ -93,19 +89,20 @@ class Samples(Encoder):
     def encode(self, batch: Batch, start: int, keep: Bools) -> np.ndarray:
         """Encode the samples of a batch; a value that is not finite, or is no number of 32 bits, is bad."""
         given = self.values[start : start + batch.num_rows]
-        given = given if keep.all() else given[keep]
-        if given.dtype == BYTES:
-            return given
-        with np.errstate(over="ignore", invalid="ignore"):
-            block: np.ndarray = given.astype("<f4")
-        wrong = _lost(given, block)
-        bad = wrong.reshape(len(block), -1).any(axis=1)
-        if bad.any():
-            rows = np.flatnonzero(keep)
-            of_batch = np.isin(np.arange(batch.num_rows), rows[bad])
-            self.bad.refuse(batch, start, of_batch, partial(_problem, given, wrong, rows))
-            block[bad] = 0
-        return block
+        block = given
+        if given.dtype != BYTES:
+            with np.errstate(over="ignore", invalid="ignore"):
+                block = given.astype("<f4")
+            value, stored = (numbers.reshape(len(given), -1) for numbers in (given, block))
+            cells = rules.Cells(value=value, stored=stored, index=self._index)
+            kept = rules.FLOAT_SAMPLES if given.dtype.kind == "f" else rules.WHOLE_SAMPLES
+            block[~rules.keep(kept, cells, self.bad, batch, start, keep)] = 0
+        return block if keep.all() else block[keep]
+
+    def _index(self, cell: tuple[int, int]) -> int | tuple[int, ...]:
+        """Where a value is in its sample: one number, or those of all its dimensions."""
+        index = tuple(map(int, np.unravel_index(cell[1], self.shape)))
+        return index if len(index) > 1 else index[0]
 
     def sums(self, values: np.ndarray, weight: np.ndarray) -> ByteSums | Moments:
         if self.dtype == BYTES:
@@ -113,23 +110,3 @@ class Samples(Encoder):
         of_channel = np.moveaxis(values.reshape(len(values), len(self.names), -1), 1, 2)
         size = of_channel.shape[1]
         return Moments.of(of_channel.reshape(-1, len(self.names)), np.repeat(weight, size))
-
-
-def _lost(given: np.ndarray, block: np.ndarray) -> Bools:
-    """Whether each value (k, *shape) is lost as the number of 32 bits that `block` has of it."""
-    kind = given.dtype.kind
-    if kind != "f" and given.dtype.itemsize < 4:
-        return np.zeros(given.shape, dtype=np.bool_)
-    wrong: Bools = ~(np.abs(block) <= LARGEST) if kind == "f" else given > MOST_EXACT
-    return wrong | (given < -MOST_EXACT) if kind == "i" else wrong
-
-
-def _problem(given: np.ndarray, wrong: Bools, rows: Ints, row: int) -> str:
-    """What is wrong with the row of a batch, one of `rows` (k,), which `given` (k, *shape) has."""
-    number = int(np.searchsorted(rows, row))
-    index = tuple(int(axis[0]) for axis in np.nonzero(wrong[number]))
-    value = given[number][index]
-    shown = f"{value} at {index if len(index) > 1 else index[0]} of its features"
-    if given.dtype.kind != "f":
-        return f"{shown}: a whole number must be at most {MOST_EXACT} in size, to be exact as one of 32 bits"
-    return f"{shown}: must be a finite number of 32 bits, up to {LARGEST:g}"
