@@ -37,6 +37,10 @@ class Phases:
     def total_s(self) -> Floats:
         return self.download_s + self.compute_s + self.upload_s
 
+    def times(self, compute: Floats, network: Floats) -> Phases:
+        """The phases with the computing times `compute` (n,), and each transfer times `network` (n,)."""
+        return Phases(self.download_s * network, self.compute_s * compute, self.upload_s * network)
+
     def moved(self, work: Work, elapsed_s: Floats) -> tuple[Floats, Floats]:
         """Bytes (down, up), each (n,), transferred in the first `elapsed_s` seconds of each visit.
 
@@ -53,6 +57,11 @@ class Phases:
 
 class LatencyModel(Protocol):
     """Computes how long each client's work takes, and when its visit drops out."""
+
+    @property
+    def expected(self) -> LatencyModel:
+        """What the coordinator expects of it: the profile, without factors of devices."""
+        ...
 
     def phases(self, clients: Ints, work: Work) -> Phases:
         """How long each phase of the `work` (n,) takes `clients` (n,)."""
@@ -82,16 +91,23 @@ class DriftscaleLatency:
     """The time model `driftscale`: latency and bandwidth in each direction, and compute time by model.
 
     A transfer takes `latency + bytes / bandwidth` seconds (0 if there are no bytes), and computing takes
-    `samples x seconds_per_sample x model_factor`. A sample that is only predicted counts as `FORWARD_SHARE`
-    samples.
+    `samples x seconds_per_sample x model_factor x device_factor`. A sample that is only predicted counts as
+    `FORWARD_SHARE` samples.
     """
 
     fleet: FleetColumns
     model_factor: float = 1.0
+    device_factor: Floats | None = None  # (N,) of each client's device on this model; None: 1
+
+    @property
+    def expected(self) -> DriftscaleLatency:
+        return self if self.device_factor is None else DriftscaleLatency(self.fleet, self.model_factor)
 
     def phases(self, clients: Ints, work: Work) -> Phases:
         fleet = self.fleet
         samples = work.trained_samples + FORWARD_SHARE * work.forward_samples
+        if self.device_factor is not None:
+            samples = samples * self.device_factor[clients]
         return Phases(
             _transfer(work.download_bytes, fleet.download_bytes_per_s[clients], fleet.latency_s[clients]),
             samples * fleet.seconds_per_sample[clients] * self.model_factor,
@@ -125,6 +141,11 @@ class FedScaleLatency:
 
     fleet: FleetColumns
     model_factor: float = 1.0  # unused, as in FedScale, which computes one and never uses it
+    device_factor: Floats | None = None  # unused: a configuration with one is refused
+
+    @property
+    def expected(self) -> FedScaleLatency:
+        return self
 
     def phases(self, clients: Ints, work: Work) -> Phases:
         bandwidth = self.fleet.download_bytes_per_s[clients]
