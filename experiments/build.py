@@ -32,8 +32,7 @@ from emulator.arrays import Floats, Floats32, Ints
 from emulator.counts import exact
 from emulator.emulation import Emulation, Log, Observer
 from emulator.errors import ConfigurationError
-from emulator.jitter import NO_JITTER
-from emulator.latency import TIME_MODELS, LatencyModel, Phases
+from emulator.latency import NO_JITTER, TIME_MODELS, LatencyModel, Phases
 from emulator.messages import SolverFacts
 from emulator.own.guards import inspecting, without_chance
 from emulator.ports import Availability, Executor

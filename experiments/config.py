@@ -39,7 +39,7 @@ from device_profiles import SUFFIXES as PROFILE_SUFFIXES
 from emulator.assigning import Assign
 from emulator.counts import LastBatch
 from emulator.errors import ConfigurationError, InputError
-from emulator.jitter import Jitter
+from emulator.latency import Jitter
 from emulator.messages import FurtherAccuracy
 from emulator.numbers import (
     Count,

@@ -17,7 +17,7 @@ import numpy as np
 from coordinator.population import Byzantine, FaultSettings, Kind
 from emulator.arrays import NO_IDS, Bools, Floats, Ints
 from emulator.counts import exact
-from emulator.jitter import NO_JITTER, Jitter
+from emulator.latency import NO_JITTER, Jitter
 from emulator.messages import Work
 from emulator.seeding import RandomStreams, uniforms
 

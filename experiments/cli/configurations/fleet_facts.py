@@ -11,7 +11,7 @@ import numpy as np
 
 from coordinator.federation.method import Parts
 from emulator.arrays import Floats
-from emulator.jitter import NO_JITTER
+from emulator.latency import NO_JITTER
 from emulator.messages import SolverFacts
 from experiments.build import World, build_executor, build_parts, round_settings
 from experiments.checks.fleet import (
