@@ -68,10 +68,9 @@ class Sentence:
 def time_cell(times: Sequence[Bounds], without: Sequence[Bounds]) -> str:
     """The logs of the ratios of times, seed by seed, and how many times are after the horizon."""
     ratios = [ratio(one, base) for one, base in zip(times, without, strict=True)]
+    shown = spread([Bounds(_log(item.low), _log(item.high)) for item in ratios], 2)
     later = sum(math.isinf(one.high) for one in times)
-    return spread([Bounds(_log(item.low), _log(item.high)) for item in ratios], 2) + f"; {later} later" * (
-        later > 0
-    )
+    return f"{shown}; {later} later" if later else shown
 
 
 def spread(per_seed: Sequence[Bounds], decimals: int) -> str:
@@ -107,10 +106,11 @@ def played(folder: Path, experiment: str) -> Outcomes:
         )
 
     ends = [run(level, {}).rounds.groupby(["arm", "seed"])["closed_s"].max().min() for level in WHAT["level"]]
-    report = {"report.horizon_s": math.floor(min(ends)), "report.targets": sorted(targets)}
-    sys.stderr.write(f"{experiment}: up to {report['report.horizon_s']:,} s\n")
+    horizon_s = math.floor(min(ends))
+    sys.stderr.write(f"{experiment}: up to {horizon_s:,} s\n")
+    report = {"report.horizon_s": horizon_s, "report.targets": sorted(targets)}
     return {
-        (level, f"{experiment}/{arm}"): figures(results, arm, math.floor(min(ends)))
+        (level, f"{experiment}/{arm}"): figures(results, arm, horizon_s)
         for level in WHAT["level"]
         for results in [run(level, report)]
         for arm in what["targets"]
