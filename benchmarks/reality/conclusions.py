@@ -61,7 +61,7 @@ class Sentence:
         else:
             per_seed = [ratio(a, b) for a, b in zip(arm, beside, strict=True)]
         count = sum(self.above < bounds.low and bounds.high <= self.below for bounds in per_seed)
-        shown = f"{spread(per_seed, 1 if points else 2)}; {count} of {len(per_seed)}"
+        shown = f"{spread(per_seed, 1 if points else 2)}; {count}/{len(per_seed)}"
         return shown if (count >= ENOUGH) != self.denied else f"**fails**: {shown}"
 
 
@@ -129,7 +129,7 @@ def tables(outcomes: Outcomes) -> Mapping[str, Any]:
             base = of_level[without]
             cells = [time_cell(of_level[level][goal], base[goal]) for level in jittered]
             times.append(
-                [f"{experiment}: `{arm}`, {target:.0%}", *cells, time_cell(base[harder], base[goal])]
+                [f"{experiment}: `{arm}`, {100 * target:.0f} %", *cells, time_cell(base[harder], base[goal])]
             )
     both = {"page": "docs/explanation/how-true.md", "commands": [COMMAND]}
     holds = [[one.text, *(one.cell(outcomes, level) for level in WHAT["level"])] for one in sentences]
@@ -147,10 +147,10 @@ def _log(number: float) -> float:
 
 
 def _shown(item: Bounds, decimals: int) -> str:
-    low, high = (f"{end:.{decimals}f}" for end in (item.low, item.high))
+    low, high = (f"{round(end, decimals) + 0.0:.{decimals}f}" for end in (item.low, item.high))
     if math.isinf(item.low):
         return "?" if math.isinf(item.high) else f"<= {high}"
-    return f">= {low}" if math.isinf(item.high) else low if low == high else f"{low}-{high}"
+    return f">= {low}" if math.isinf(item.high) else low if low == high else f"{low} … {high}"
 
 
 if __name__ == "__main__":

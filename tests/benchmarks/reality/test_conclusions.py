@@ -30,9 +30,9 @@ def test_a_sentence_holds_where_nine_of_ten_seeds_agree() -> None:
     nine = outcome("mean_accuracy", all_at(0.52, 9) + all_at(0.49, 1), two)
     eight = outcome("mean_accuracy", all_at(0.52, 8) + all_at(0.49, 2), two)
 
-    assert sentence("mean_accuracy").cell(nine, "none") == "2.0 (-1.0 to 2.0); 9 of 10"
-    assert sentence("mean_accuracy").cell(eight, "none") == "**fails**: 2.0 (-1.0 to 2.0); 8 of 10"
-    assert sentence("mean_accuracy", denied=True).cell(eight, "none") == "2.0 (-1.0 to 2.0); 8 of 10"
+    assert sentence("mean_accuracy").cell(nine, "none") == "2.0 (-1.0 to 2.0); 9/10"
+    assert sentence("mean_accuracy").cell(eight, "none") == "**fails**: 2.0 (-1.0 to 2.0); 8/10"
+    assert sentence("mean_accuracy", denied=True).cell(eight, "none") == "2.0 (-1.0 to 2.0); 8/10"
     assert sentence("mean_accuracy", above=-1.0, below=1.0).cell(nine, "none").startswith("**fails**")
 
 
@@ -40,10 +40,8 @@ def test_times_are_the_other_arms_over_the_arms_and_counts_the_arms_over_the_oth
     times = outcome("first_reached_s@0.5", all_at(100.0), [*all_at(150.0, 9), Bounds(400.0, math.inf)])
     counts = outcome("absorbed_updates", all_at(300.0), all_at(200.0))
 
-    assert (
-        sentence("first_reached_s@0.5", above=1.0).cell(times, "none") == "1.50 (1.50 to >= 4.00); 10 of 10"
-    )
-    assert sentence("absorbed_updates", above=1.0).cell(counts, "none") == "1.50 (1.50 to 1.50); 10 of 10"
+    assert sentence("first_reached_s@0.5", above=1.0).cell(times, "none") == "1.50 (1.50 to >= 4.00); 10/10"
+    assert sentence("absorbed_updates", above=1.0).cell(counts, "none") == "1.50 (1.50 to 1.50); 10/10"
 
 
 def test_times_after_the_horizon_keep_their_direction_and_are_counted() -> None:
@@ -55,7 +53,7 @@ def test_times_after_the_horizon_keep_their_direction_and_are_counted() -> None:
 def test_a_number_is_shown_as_far_as_it_is_known() -> None:
     assert spread([exactly(1.0)] * 2 + [exactly(3.0)], 1) == "1.0 (1.0 to 3.0)"
     assert (
-        spread([Bounds(-math.inf, 2.0), Bounds(1.0, 2.0), Bounds(1.0, math.inf)], 0) == "1-2 (<= 2 to >= 1)"
+        spread([Bounds(-math.inf, 2.0), Bounds(1.0, 2.0), Bounds(1.0, math.inf)], 0) == "1 … 2 (<= 2 to >= 1)"
     )
     assert spread([Bounds(-math.inf, math.inf)], 2) == "? (? to ?)"
 
@@ -97,5 +95,7 @@ def test_the_arms_are_shipped_ones_and_each_has_its_row_and_its_sentences() -> N
     made = tables(same)["tables"]
 
     assert [len(made[name]["rows"]) for name in ("sentences", "times")] == [len(WHAT["sentence"]), len(arms)]
-    assert {tuple(row[1:]) for row in made["times"]["rows"]} == {("0.00 (0.00 to 0.00)",) * len(WHAT["level"])}
-    assert {cell.rpartition(" ")[2] for row in made["sentences"]["rows"] for cell in row[1:]} == {"10"}
+    assert {tuple(row[1:]) for row in made["times"]["rows"]} == {
+        ("0.00 (0.00 to 0.00)",) * len(WHAT["level"])
+    }
+    assert {cell.rpartition("/")[2] for row in made["sentences"]["rows"] for cell in row[1:]} == {"10"}
