@@ -22,7 +22,7 @@ from experiments.results.statistics.medians import Bounds, exactly, median_estim
 if TYPE_CHECKING:
     from driftscale import Results
 
-COMMAND = "python -m benchmarks.reality.conclusions runs/jitter > build/how-true.json"
+COMMAND = "python -m benchmarks.reality.conclusions runs/jitter > docs/evidence/how-true.json"
 WHAT = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
 SEEDS, ENOUGH = range(10), 9
 """So many of the seeds have to agree; chance does that once in 47 times (a sign test, both sides)."""
