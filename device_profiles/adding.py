@@ -58,9 +58,10 @@ def _cells(path: Path) -> list[list[str]]:
     """The lines of a CSV with commas, the header first; DataFileError for what is no table."""
     read_table(path)
     try:
-        return [line for line in csv.reader(path.read_text(encoding="utf-8").splitlines()) if line]
+        text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
         raise DataFileError(path, "is not UTF-8; save it as a CSV with commas, in UTF-8") from error
+    return [line for line in csv.reader(io.StringIO(text, newline="")) if line]
 
 
 def _refuse_other_columns(fleet: Path, has: list[str], measured: list[str]) -> None:

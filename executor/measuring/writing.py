@@ -10,49 +10,51 @@ from typing import Any
 from torch import nn
 
 from emulator.errors import ConfigurationError
-from emulator.own_parts import is_ours
+from emulator.own_parts import is_ours, is_own
 from executor.models.base import ModelSpec
 
 OF_EVERY_MODULE = frozenset(vars(nn.Module()))
 
 
 def written(
-    spec: ModelSpec, sample_shape: tuple[int, ...], num_labels: int
-) -> tuple[str, list[Callable[..., nn.Module]]]:
-    """An expression that makes the module of a model, and the classes and functions that it names.
+    kind: str, spec: ModelSpec, sample_shape: tuple[int, ...], num_labels: int
+) -> tuple[str, list[str]]:
+    """An expression that makes the module of a model, and what it calls, as "module:name".
 
-    A torch module of one's own is made by its class or function. A shipped model is built, and written layer
-    by layer, without its numbers.
+    A torch module of one's own, which `kind` names, is made by its class or function. A shipped model is
+    built, and written layer by layer, without its numbers.
 
     Raises:
         ConfigurationError: It is another one, or does not fit the samples.
     """
     own: Any = spec
     if hasattr(spec, "made_of"):
-        return f"{_name(own.made_of)}(**{own.arguments(sample_shape, num_labels)!r})", [own.made_of]
-    kinds: dict[type[nn.Module], None] = {}
-    return _layer(spec.build(sample_shape, num_labels), kinds, is_ours(type(spec))), list(kinds)
+        name = kind if is_own(kind) else _name(own.made_of)
+        return f"{_called(name)}(**{own.arguments(sample_shape, num_labels)!r})", [name]
+    kinds: set[str] = set()
+    return _layer(spec.build(sample_shape, num_labels), kinds, is_ours(type(spec))), sorted(kinds)
 
 
-def _layer(layer: nn.Module, kinds: dict[type[nn.Module], None], is_known: bool) -> str:
+def _layer(layer: nn.Module, kinds: set[str], is_known: bool) -> str:
     """An expression that makes a layer; classes of ours join `kinds`."""
     kind = type(layer)
     is_of_torch = kind.__module__.startswith("torch.nn.modules.")
     if not (is_known and (is_of_torch or is_ours(kind))):
         raise ConfigurationError(
-            f"training.model: the module {kind.__name__} is made by a ModelSpec that is not shipped; name "
-            f'the class of a torch module itself, or a function that returns one, as "my_module:MyModel"'
+            f"training.model: a {kind.__name__} in a model that is neither shipped nor a torch module cannot "
+            f"be written; name the class of a torch module, or a function that returns one, as "
+            f'"my_module:MyModel"'
         )
     if is_of_torch and not any(layer.children()):
         return f"nn.{kind.__name__}({_arguments(layer)})"
     if not is_of_torch:
-        kinds[kind] = None
+        kinds.add(_name(kind))
     members = {name: repr(value) for name, value in vars(layer).items() if name not in OF_EVERY_MODULE}
     for name, part in layer.named_parameters(recurse=False):
         members[name] = f"nn.Parameter(torch.ones({tuple(part.shape)}), {part.requires_grad})"
     members |= {name: _layer(child, kinds, is_known) for name, child in layer.named_children()}
     inner = indent("".join(f"{name!r}: {member},\n" for name, member in members.items()), "    ")
-    return f"assembled({'nn.' + kind.__name__ if is_of_torch else _name(kind)}, {{\n{inner}}})"
+    return f"assembled({f'nn.{kind.__name__}' if is_of_torch else _called(_name(kind))}, {{\n{inner}}})"
 
 
 def _arguments(layer: nn.Module) -> str:
@@ -71,4 +73,8 @@ def _arguments(layer: nn.Module) -> str:
 
 
 def _name(definition: Callable[..., nn.Module]) -> str:
-    return f"{definition.__module__}.{definition.__qualname__}"
+    return f"{definition.__module__}:{definition.__qualname__}"
+
+
+def _called(name: str) -> str:
+    return name.replace(":", ".")

@@ -39,8 +39,7 @@ Config = Annotated[
     ),
 ]
 ArmName = Annotated[
-    str | None,
-    typer.Option("--arm", help="The arm with the model, where arms differ in it.", autocompletion=arms),
+    str | None, typer.Option("--arm", help="Whose model it is, where arms differ in it.", autocompletion=arms)
 ]
 Rate = Annotated[float | None, typer.Option(min=0, help="Of this device's link, as you know it.")]
 

@@ -50,16 +50,16 @@ def script(path: Path, arm_name: str | None, data: DataFolders, *, is_for_here: 
     experiment = load_experiment(path, data=data)
     with naming(named(path)):
         arm = _arm(experiment, arm_name)
-        context = TraceContext(
-            experiment.round.rounds, RandomStreams(experiment.seeds[0]), locator(data, path)
-        )
+        streams = RandomStreams(experiment.seeds[0])
+        context = TraceContext(experiment.round.rounds, streams, locator(data, path))
         trace = experiment.trace.build().build(context)
-        expression, definitions = written(arm.training.model.build(), trace.sample_shape, trace.num_labels)
+        model = arm.training.model
+        expression, definitions = written(model.kind, model.build(), trace.sample_shape, trace.num_labels)
         sources = Sources(definitions)
         if sources.libraries and not is_for_here:
             library, reader = next(iter(sources.libraries.items()))
             raise ConfigurationError(
-                f"training.model = {arm.training.model.kind!r}: {reader} reads {library!r}, and a script "
+                f"training.model = {model.kind!r}: {reader} reads {library!r}, and a script "
                 f"is of torch and Python alone; write the model without it, or install driftscale and "
                 f"{library!r} on the device: driftscale profiles measure"
             )
@@ -68,7 +68,7 @@ def script(path: Path, arm_name: str | None, data: DataFolders, *, is_for_here: 
     }
     return Path(timing.__file__).read_text(encoding="utf-8") + MODEL.format(
         sources="".join(f'\n    {name!r}: """\n{text}\n""",' for name, text in sorted(texts.items())),
-        imports="\n".join(sorted({f"import {definition.__module__}" for definition in definitions})),
+        imports="\n".join(sorted({f"import {name.partition(':')[0]}" for name in definitions})),
         expression=expression.replace("\n", "\n    "),
         sample_shape=tuple(trace.sample_shape),
         num_labels=trace.num_labels,
@@ -107,7 +107,5 @@ def _arm(experiment: Experiment, name: str | None) -> Arm:
         raise ConfigurationError(f"--arm {name}: no arm has that name; choices: {', '.join(arms)}")
     models = {(repr(arm.training.model), arm.training.batch_size) for arm in experiment.arm}
     if name is None and len(models) > 1:
-        raise ConfigurationError(
-            f"its arms differ in model or batch size; choose one with --arm: {', '.join(arms)}"
-        )
+        raise ConfigurationError(f"arms differ in model or batch size; choose --arm: {', '.join(arms)}")
     return arms[name or experiment.arm[0].name]

@@ -15,7 +15,6 @@ from collections.abc import Iterable
 from importlib.util import resolve_name
 from pathlib import Path
 from types import CodeType, ModuleType
-from typing import Any
 
 from emulator.own_parts import OUR_PACKAGES, is_installed, top_of
 from experiments.own.identity import globals_of
@@ -32,12 +31,14 @@ class Sources:
     needed there are none. `libraries` are the others, and by which module each is read.
     """
 
-    def __init__(self, definitions: Iterable[Any]) -> None:
+    def __init__(self, definitions: Iterable[str]) -> None:
+        """`definitions`: as "module:name"."""
         self.libraries: dict[str, str] = {}
         self._needed: dict[str, set[int]] = {}
         self._known: set[tuple[str, str]] = set()
         for definition in definitions:
-            self._need(definition.__module__, top_of(definition.__qualname__), definition.__module__)
+            module, _, name = definition.partition(":")
+            self._need(module, name, module)
 
     @property
     def texts(self) -> dict[str, str]:
@@ -57,22 +58,23 @@ class Sources:
             return
         needed = self._needed.setdefault(module, set())
         for number, (statement, code) in enumerate(_statements(module)):
-            if name == ALL or not _bound(code).isdisjoint({name, "annotations"}):
+            if name == ALL or not _bound(statement, code).isdisjoint({name, ALL, "annotations"}):
                 needed.add(number)
-                self._follow(module, statement, code)
+                self._follow(module, statement, code, name)
         if isinstance(value := getattr(sys.modules[module], name, None), ModuleType):
             self._need(value.__name__, "", module)
 
-    def _follow(self, module: str, statement: ast.stmt, code: CodeType) -> None:
+    def _follow(self, module: str, statement: ast.stmt, code: CodeType, name: str) -> None:
+        """Take what a statement reads by which `module` has `name`."""
         scope = vars(sys.modules[module])
         for read, _ in globals_of(code, scope, lambda name: _file(name) is not None):
-            holder, _, name = read.partition(":")
-            self._need(holder, name, module)
+            holder, _, attribute = read.partition(":")
+            self._need(holder, attribute, module)
         for node in ast.walk(statement):
             for alias in node.names if isinstance(node, ast.Import | ast.ImportFrom) else ():
                 if isinstance(node, ast.ImportFrom):
                     base = resolve_name("." * node.level + (node.module or ""), scope["__package__"])
-                    self._need(base, alias.name, module)
+                    self._need(base, name if alias.name == ALL else alias.name, module)
                 else:  # what is read of a module is known where it is a global
                     self._need(alias.name, "" if node is statement else ALL, module)
 
@@ -104,8 +106,13 @@ def _statements(module: str) -> list[tuple[ast.stmt, CodeType]]:
     return [(part, compile(ast.Module([part], []), str(file), "exec", flags, True)) for part in statements]
 
 
-def _bound(code: CodeType) -> set[str]:
-    """The names that a statement binds; of one that binds none, as `TABLE[1] = 2`, those that it reads."""
-    steps = [*dis.get_instructions(code)]
-    stored = {step.argval for step in steps if step.opname == "STORE_NAME"}
-    return stored or {step.argval for step in steps if step.opname == "LOAD_NAME"}
+def _bound(statement: ast.stmt, code: CodeType) -> set[str]:
+    """The names that a statement binds, `ALL` for any; or that whose value it changes, as `TABLE[1] = 2`."""
+    if isinstance(statement, ast.ImportFrom) and statement.names[0].name == ALL:
+        return {ALL}
+    stored = {step.argval for step in dis.get_instructions(code) if step.opname == "STORE_NAME"}
+    changed = getattr(statement, "targets", [statement])[0]
+    while changed is not None and not isinstance(changed, ast.Name):
+        inner = (getattr(changed, key, None) for key in ("target", "func", "value"))
+        changed = next((node for node in inner if isinstance(node, ast.AST)), None)
+    return stored or ({changed.id} if changed else set())
