@@ -12,6 +12,7 @@ import argparse
 import csv
 import math
 import platform
+import re
 import resource
 import statistics
 import sys
@@ -20,6 +21,7 @@ from collections.abc import Callable, Mapping
 from importlib.abc import InspectLoader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from importlib.util import spec_from_loader
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -126,17 +128,24 @@ def main(
         return (
             f"out of memory while a step of {batch_size} samples was timed; set a smaller training.batch_size"
         )
-    unit = 1 if sys.platform == "darwin" else 1024  # bytes on macOS, else KiB
     row = {
         "device_id": platform.node() or "device",
         "seconds_per_sample": f"{statistics.median(seconds) / batch_size:.6g}",
         "sd_of_log": f"{statistics.stdev(map(math.log, seconds)):.3g}",
-        "peak_memory_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit,
+        "peak_memory_bytes": _peak_memory_bytes(),
         **{name: rate for name in RATES if (rate := getattr(options, name)) is not None},
     }
     csv.writer(sys.stdout, lineterminator="\n").writerows([row, row.values()])
     sys.stderr.write(f"{NOTE}\n")
     return 0
+
+
+def _peak_memory_bytes() -> int:
+    """NOTE: not of getrusage on Linux, which counts what the process had that started this one."""
+    status = Path("/proc/self/status")
+    peak = re.search(r"VmHWM:\s*(\d+)", status.read_text(encoding="utf-8") if status.exists() else "")
+    unit = 1 if sys.platform == "darwin" else 1024  # bytes on macOS, else KiB
+    return unit * (int(peak[1]) if peak else resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 
 
 def _options() -> argparse.Namespace:
