@@ -166,10 +166,10 @@ def measure_device(
     latency_ms: Rate = None,
     data: Data = None,
 ) -> None:
-    """Time training steps of a configuration's model on this machine; print its row of a fleet.
+    """Time this machine, and print its row of a fleet.
 
-    The row has a header; profiles add puts it into a fleet. Its seconds are the median of 30 repeats,
-    sd_of_log the standard deviation of their logarithm.
+    Training steps of the configuration's model are timed. The row has a header; profiles add puts it into a
+    fleet. Its seconds are the median of 30 repeats, sd_of_log the standard deviation of their logarithm.
     """
     from experiments.measuring.script import measure, script
 
@@ -182,9 +182,9 @@ def measure_device(
 
 @app.command("script")
 def print_script(config: Config, arm: ArmName = None, data: Data = None) -> None:
-    """Print a file of Python and torch alone that measures a device as profiles measure does.
+    """Print a file that times another device.
 
-    There: python measure.py --download-mbps 50 --upload-mbps 10 > row.csv. Only run files that you trust.
+    It needs Python and torch: python measure.py --download-mbps 50 --upload-mbps 10 > row.csv
     """
     from experiments.measuring.script import script
 

@@ -113,9 +113,6 @@ REAL_STARTS: Mapping[str, Mapping[str, tuple[int, str]]] = {
             "cluster scheduler and cluster worker as a shell starts them",
         ),
     },
-    "tests/experiments/measuring/test_script.py": {
-        "test_a_script_imports_nothing_but_python_torch_and_what_torch_imports": (1, IMPORTS),
-    },
     "tests/experiments/running/test_runner.py": {
         "test_a_killed_process_leaves_finished_runs_whole_and_the_same_command_completes": (1, "SIGKILL"),
         "test_ctrl_c_ends_with_130_and_the_summary_of_what_is_finished": (1, "SIGINT, exit code 130"),

@@ -224,34 +224,42 @@ def test_arms_with_different_models_need_a_name(tmp_path: Path) -> None:
     assert "main(build, (8, 8), 10, 4, False)" in script(path, "a", None, is_for_here=False)
 
 
+REFUSING = """\
+import re, runpy, sys, time
+from importlib.metadata import requires
+
+names = [re.match(r"[\\w-]+", text)[0].replace("-", "_") for text in requires("torch")]
+allowed = {*sys.stdlib_module_names, "torch", "numpy", *names}  # numpy, if it is there
+
+class Refuse:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] not in allowed:
+            raise ImportError(f"refused: {name}")
+
+for name in [name for name in sys.modules if name.partition(".")[0] not in allowed]:
+    del sys.modules[name]
+sys.meta_path.insert(0, Refuse())
+time.sleep, time.perf_counter = lambda seconds: None, iter(range(10**6)).__next__
+file = sys.argv.pop(1)
+runpy.run_path(file, run_name="__main__")
+"""
+
+
 @pytest.mark.slow
 def test_a_script_imports_nothing_but_python_torch_and_what_torch_imports(tmp_path: Path) -> None:
-    (tmp_path / "measure.py").write_text(
-        script(configured(tmp_path, "resnet"), None, None, is_for_here=False)
-    )
-    program = (
-        "import sys, torch\n"
-        "known = {*sys.stdlib_module_names, *(name.partition('.')[0] for name in sys.modules)}\n"
-        "class Refuse:\n"
-        "    def find_spec(self, name, path=None, target=None):\n"
-        "        if name.partition('.')[0] not in known:\n"
-        "            raise ImportError(f'refused: {name}')\n"
-        "sys.meta_path.insert(0, Refuse())\n"
-        "import runpy, time\n"
-        "time.sleep, time.perf_counter = lambda s: None, iter(range(10**6)).__next__\n"
-        "sys.argv = ['measure.py', '--threads', '1']\n"
-        "runpy.run_path(FILE, run_name='__main__')\n".replace("FILE", repr(str(tmp_path / "measure.py")))
-    )
-    done = subprocess.run(
-        [sys.executable, "-P", "-c", program],
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-        env={},
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines()[0] == "device_id,seconds_per_sample,sd_of_log,peak_memory_bytes"
+    file = tmp_path / "measure.py"
+    ran: dict[str, subprocess.CompletedProcess[str]] = {}
+    text = script(configured(tmp_path, "resnet"), None, None, is_for_here=False)
+    for what, content in {
+        "script": text,
+        "pydantic": f"{text[: text.index('import torch')]}import pydantic",
+    }.items():
+        file.write_text(content)
+        command = [sys.executable, "-c", REFUSING, str(file), "--threads", "1"]
+        ran[what] = forked.run(command, capture_output=True, text=True, cwd=tmp_path)
+    assert ran["script"].returncode == 0, ran["script"].stderr
+    assert ran["script"].stdout.startswith("device_id,seconds_per_sample,sd_of_log,peak_memory_bytes\n")
+    assert "refused: pydantic" in ran["pydantic"].stderr
 
 
 @pytest.mark.slow
