@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
 from textwrap import indent
 from typing import Any
 
@@ -29,8 +28,8 @@ def written(
     """
     own: Any = spec
     if hasattr(spec, "made_of"):
-        name = kind if is_own(kind) else _name(own.made_of)
-        return f"{_called(name)}(**{own.arguments(sample_shape, num_labels)!r})", [name]
+        name = kind if is_own(kind) else f"{own.made_of.__module__}:{own.made_of.__qualname__}"
+        return f"{name.replace(':', '.')}(**{own.arguments(sample_shape, num_labels)!r})", [name]
     kinds: set[str] = set()
     return _layer(spec.build(sample_shape, num_labels), kinds, is_ours(type(spec))), sorted(kinds)
 
@@ -45,16 +44,18 @@ def _layer(layer: nn.Module, kinds: set[str], is_known: bool) -> str:
             f"be written; name the class of a torch module, or a function that returns one, as "
             f'"my_module:MyModel"'
         )
-    if is_of_torch and not any(layer.children()):
+    if is_of_torch and not [*layer.children()]:
         return f"nn.{kind.__name__}({_arguments(layer)})"
+    name = f"nn.{kind.__name__}"
     if not is_of_torch:
-        kinds.add(_name(kind))
-    members = {name: repr(value) for name, value in vars(layer).items() if name not in OF_EVERY_MODULE}
-    for name, part in layer.named_parameters(recurse=False):
-        members[name] = f"nn.Parameter(torch.ones({tuple(part.shape)}), {part.requires_grad})"
-    members |= {name: _layer(child, kinds, is_known) for name, child in layer.named_children()}
-    inner = indent("".join(f"{name!r}: {member},\n" for name, member in members.items()), "    ")
-    return f"assembled({f'nn.{kind.__name__}' if is_of_torch else _called(_name(kind))}, {{\n{inner}}})"
+        name = f"{kind.__module__}.{kind.__qualname__}"
+        kinds.add(f"{kind.__module__}:{kind.__qualname__}")
+    members = {key: repr(value) for key, value in vars(layer).items() if key not in OF_EVERY_MODULE}
+    for key, part in layer.named_parameters(recurse=False):
+        members[key] = f"nn.Parameter(torch.ones({tuple(part.shape)}), {part.requires_grad})"
+    members |= {key: _layer(child, kinds, is_known) for key, child in layer.named_children()}
+    inner = indent("".join(f"{key!r}: {member},\n" for key, member in members.items()), "    ")
+    return f"assembled({name}, {{\n{inner}}})"
 
 
 def _arguments(layer: nn.Module) -> str:
@@ -70,11 +71,3 @@ def _arguments(layer: nn.Module) -> str:
         if value is not argument.empty and value != argument.default:
             given.append(f"{argument.name}={value!r}")
     return ", ".join(given)
-
-
-def _name(definition: Callable[..., nn.Module]) -> str:
-    return f"{definition.__module__}:{definition.__qualname__}"
-
-
-def _called(name: str) -> str:
-    return name.replace(":", ".")
