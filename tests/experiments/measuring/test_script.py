@@ -7,6 +7,7 @@ import inspect
 import runpy
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,8 @@ MODELS_WITH_SETTINGS: list[dict[str, Any]] = [
     {"kind": "resnet18", "norm": "batch", "stem": "imagenet"},
     {"kind": "shufflenet_v2", "norm": "batch", "stem": "imagenet"},
 ]
+
+LARGE = ("resnet18", "shufflenet_v2", "vit_tiny")
 
 OWN = '''\
 """A model of one's own, beside what has nothing to do with it."""
@@ -121,6 +124,15 @@ class Scaled(nn.Linear):
 """
 
 
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    """Torch's threads wait for one another at work, which is most of the work here."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
 def configured(folder: Path, model: Any, shape: tuple[int, int] = (8, 8), **values: Any) -> Path:
     training = {"model": model, "local_steps": 2, "batch_size": 4}
     return write_small(folder, training=training, **values)
@@ -160,7 +172,14 @@ def assert_equal_logits(built: nn.Module, ours: nn.Module) -> None:
     assert trains[0] == trains[1]
 
 
-@pytest.mark.parametrize("model", MODELS_WITH_SETTINGS, ids=lambda model: "-".join(map(str, model.values())))
+@pytest.mark.parametrize(
+    "model",
+    [
+        pytest.param(model, marks=[pytest.mark.slow] if model["kind"] in LARGE else [])
+        for model in MODELS_WITH_SETTINGS
+    ],
+    ids=lambda model: "-".join(map(str, model.values())),
+)
 def test_the_module_of_a_shipped_model_has_the_logits_of_ours(
     model: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
