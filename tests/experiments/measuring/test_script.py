@@ -31,8 +31,6 @@ MODELS_WITH_SETTINGS: list[dict[str, Any]] = [
     {"kind": "shufflenet_v2", "norm": "batch", "stem": "imagenet"},
 ]
 
-LARGE = ("resnet18", "shufflenet_v2", "vit_tiny")
-
 OWN = '''\
 """A model of one's own, beside what has nothing to do with it."""
 
@@ -172,14 +170,7 @@ def assert_equal_logits(built: nn.Module, ours: nn.Module) -> None:
     assert trains[0] == trains[1]
 
 
-@pytest.mark.parametrize(
-    "model",
-    [
-        pytest.param(model, marks=[pytest.mark.slow] if model["kind"] in LARGE else [])
-        for model in MODELS_WITH_SETTINGS
-    ],
-    ids=lambda model: "-".join(map(str, model.values())),
-)
+@pytest.mark.parametrize("model", MODELS_WITH_SETTINGS, ids=lambda model: "-".join(map(str, model.values())))
 def test_the_module_of_a_shipped_model_has_the_logits_of_ours(
     model: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
