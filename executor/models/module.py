@@ -73,10 +73,13 @@ def _model_of(make: Callable[..., nn.Module]) -> type[ModelSpec]:
     """The model whose module `make` returns."""
     signature = inspect.signature(make)
 
-    def build(self: ModelSpec, sample_shape: tuple[int, ...], num_labels: int) -> nn.Module:
+    def arguments(self: ModelSpec, sample_shape: tuple[int, ...], num_labels: int) -> dict[str, Any]:
         facts = zip(OF_TRACE, (tuple(sample_shape), num_labels), strict=True)
         of_trace: dict[str, Any] = {key: fact for key, fact in facts if key in signature.parameters}
-        return make(**of_trace | (self.settings.model_extra or {}))
+        return of_trace | (self.settings.model_extra or {})
+
+    def build(self: ModelSpec, sample_shape: tuple[int, ...], num_labels: int) -> nn.Module:
+        return make(**arguments(self, sample_shape, num_labels))
 
     members = {
         "__module__": make.__module__,
@@ -85,6 +88,7 @@ def _model_of(make: Callable[..., nn.Module]) -> type[ModelSpec]:
         "Settings": type("Arguments", (ModuleSettings,), {"signature": signature}),
         "has_values": True,
         "made_of": staticmethod(make),
+        "arguments": arguments,
         "build": build,
     }
     return type(make.__name__, (ModelSpec,), members)
