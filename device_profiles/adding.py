@@ -15,13 +15,14 @@ from emulator.storage.tables import read_table
 
 FLAGS = {"download_bytes_per_s": "--download-mbps", "upload_bytes_per_s": "--upload-mbps"}
 INFERENCE = "compute_ms_per_sample"
+FORM = "must be a .csv in UTF-8, with commas between its cells; save it as one"
 
 
 def add_device(fleet: Path, measured: Path, name: str) -> TableProfile:
     """Append a measured row to a fleet; all or nothing.
 
     Args:
-        fleet: A CSV; it is begun if it is missing.
+        fleet: A CSV, or a link to one; it is begun if it is missing.
         measured: A CSV of a header and one row, as `driftscale profiles measure` prints it.
         name: The id that the device gets.
 
@@ -29,9 +30,13 @@ def add_device(fleet: Path, measured: Path, name: str) -> TableProfile:
         The fleet, as it then is.
 
     Raises:
-        DataFileError: The row has no rates, or more rows are there; the fleet has other columns or units, or
-            the id; or it is not valid with the row.
+        DataFileError: The row has no rates, or more rows are there; the fleet is no CSV, or has other columns
+            or units, or the id; or it is not valid with the row.
     """
+    if not fleet.parent.is_dir():
+        raise DataFileError(fleet.parent, "no such folder")
+    if fleet.suffix != ".csv":
+        raise DataFileError(fleet, FORM)
     [header, *rows] = _cells(measured)
     if len(rows) != 1:
         raise DataFileError(measured, f"has {len(rows)} rows; must have one below its header")
@@ -40,7 +45,7 @@ def add_device(fleet: Path, measured: Path, name: str) -> TableProfile:
         raise DataFileError(measured, f"has no rates; measure again with {' and '.join(missing)}")
     lines = _cells(fleet) if fleet.exists() else [header]
     _refuse_other_columns(fleet, lines[0], header)
-    row = dict(zip(header, rows[0], strict=True)) | {ID: name}
+    row = dict(zip(header, rows[0], strict=True)) | {ID: name.strip()}
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows([*lines, [row[title] for title in lines[0]]])
     with TemporaryDirectory() as folder:
@@ -50,18 +55,24 @@ def add_device(fleet: Path, measured: Path, name: str) -> TableProfile:
             profile = read_device_table(whole)
         except DataFileError as error:
             raise DataFileError(fleet, f"with this row: {error.problem}", error.row) from error
-    write_durably(fleet, text.getvalue())
+    write_durably(fleet.resolve(), text.getvalue())
     return profile
 
 
 def _cells(path: Path) -> list[list[str]]:
-    """The lines of a CSV with commas, the header first; DataFileError for what is no table."""
-    read_table(path)
+    """The lines of a CSV with commas, without blanks around cells, the header first.
+
+    DataFileError for another file.
+    """
+    table = read_table(path)
+    if table.csv is None or table.csv.dialect.separator != ",":
+        raise DataFileError(path, FORM)
     try:
         text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
-        raise DataFileError(path, "is not UTF-8; save it as a CSV with commas, in UTF-8") from error
-    return [line for line in csv.reader(io.StringIO(text, newline="")) if line]
+        raise DataFileError(path, FORM) from error
+    lines = csv.reader(io.StringIO(text, newline=""), skipinitialspace=True)
+    return [[cell.strip() for cell in line] for line in lines if line]
 
 
 def _refuse_other_columns(fleet: Path, has: list[str], measured: list[str]) -> None:

@@ -76,7 +76,8 @@ def without(*columns: str) -> str:
         ),
         (ROW.replace("download_mbps", "download_kbps"), ROW, "only one has download_kbps, download_mbps; "),
         (ROW.replace("seconds_per_sample", "compute_ms_per_sample"), ROW, "compute_ms_per_sample x 3 / 1000"),
-        (ROW.replace(",", ";"), ROW, "fleet.csv: its columns are not those of the row"),
+        (ROW.replace(",", ";"), ROW, "fleet.csv: must be a .csv in UTF-8, with commas"),
+        (None, ROW.replace(",", ";"), "row.csv: must be a .csv in UTF-8, with commas"),
         ("", ROW, "fleet.csv"),
     ],
 )
@@ -96,3 +97,33 @@ def test_a_missing_row_is_one_line(fleet: Path, tmp_path: Path) -> None:
     with pytest.raises(DataFileError, match=r"none\.csv"):
         add_device(fleet, tmp_path / "none.csv", "new")
     assert not fleet.exists()
+
+
+def test_a_row_in_another_encoding_is_one_line(fleet: Path, row: Path) -> None:
+    row.write_bytes(ROW.replace("vm", "Gerät").encode("latin-1"))
+    with pytest.raises(DataFileError, match="in UTF-8, with commas"):
+        add_device(fleet, row, "new")
+
+
+@pytest.mark.parametrize(
+    ("name", "said"), [("fleet.parquet", "must be a .csv"), ("none/fleet.csv", "none: no such folder")]
+)
+def test_a_fleet_is_a_csv_in_a_folder(tmp_path: Path, row: Path, name: str, said: str) -> None:
+    with pytest.raises(DataFileError, match=said):
+        add_device(tmp_path / name, row, "new")
+    assert [*tmp_path.iterdir()] == [row]
+
+
+def test_blanks_around_cells_do_not_matter(fleet: Path, row: Path) -> None:
+    row.write_text(ROW.replace(",", ", "))
+    add_device(fleet, row, " a ")
+    assert fleet.read_text() == ROW.replace("vm", "a")
+
+
+def test_a_link_to_a_fleet_is_followed(fleet: Path, row: Path, tmp_path: Path) -> None:
+    fleet.write_text(ROW)
+    link = tmp_path / "link.csv"
+    link.symlink_to(fleet)
+    add_device(link, row, "a")
+    assert link.is_symlink()
+    assert fleet.read_text() == ROW + ROW.splitlines()[1].replace("vm", "a") + "\n"
