@@ -11,7 +11,7 @@ import copy
 import dis
 import importlib
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from importlib.util import resolve_name
 from pathlib import Path
 from types import CodeType, ModuleType
@@ -70,6 +70,9 @@ class Sources:
         for read, _ in globals_of(code, scope, lambda name: _file(name) is not None):
             holder, _, attribute = read.partition(":")
             self._need(holder, attribute, module)
+        for step in dis.get_instructions(code):
+            if step.opname == "LOAD_NAME":  # also of what is deleted further down
+                self._need(module, step.argval, module)
         for node in ast.walk(statement):
             for alias in node.names if isinstance(node, ast.Import | ast.ImportFrom) else ():
                 if isinstance(node, ast.ImportFrom):
@@ -110,9 +113,20 @@ def _bound(statement: ast.stmt, code: CodeType) -> set[str]:
     """The names that a statement binds, `ALL` for any; or that whose value it changes, as `TABLE[1] = 2`."""
     if isinstance(statement, ast.ImportFrom) and statement.names[0].name == ALL:
         return {ALL}
-    stored = {step.argval for step in dis.get_instructions(code) if step.opname == "STORE_NAME"}
-    changed = getattr(statement, "targets", [statement])[0]
-    while changed is not None and not isinstance(changed, ast.Name):
-        inner = (getattr(changed, key, None) for key in ("target", "func", "value"))
-        changed = next((node for node in inner if isinstance(node, ast.AST)), None)
-    return stored or ({changed.id} if changed else set())
+    names = {step.argval for step in dis.get_instructions(code) if step.opname == "STORE_NAME"}
+    for part in _parts(statement):
+        for changed in getattr(part, "targets", [part]):
+            while changed is not None and not isinstance(changed, ast.Name):
+                inner = (getattr(changed, key, None) for key in ("target", "func", "value"))
+                changed = next((node for node in inner if isinstance(node, ast.AST)), None)
+            names |= {changed.id} if changed else set()
+    return names
+
+
+def _parts(statement: ast.AST) -> Iterator[ast.AST]:
+    """A statement and those in it that run with it: not those of a function or a class."""
+    yield statement
+    if not isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        for part in ast.iter_child_nodes(statement):
+            if not isinstance(part, ast.expr):
+                yield from _parts(part)

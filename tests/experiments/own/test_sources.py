@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -101,3 +102,28 @@ def test_libraries_are_named_with_the_module_that_reads_them(
     folder: Path, definition: str, libraries: dict[str, str]
 ) -> None:
     assert Sources([definition]).libraries == libraries
+
+
+CHANGED = """\
+_half = 2
+TABLE = {}
+for key in range(3):
+    TABLE[key] = key * _half
+if TABLE:
+    TABLE.update(last=7)
+del _half, key
+
+
+def read():
+    return sorted(TABLE.values())
+"""
+
+
+def test_what_changes_a_global_is_needed_too_as_a_loop_is_and_what_is_deleted_later(
+    own_modules: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "changed.py").write_text(CHANGED)
+    monkeypatch.syspath_prepend(tmp_path)
+    scope: dict[str, Any] = {}
+    exec(Sources(["changed:read"]).texts["changed"], scope)
+    assert scope["read"]() == [0, 2, 4, 7]
