@@ -20,9 +20,14 @@ from traces.sources import TraceContext
 MODEL = """
 
 sys.meta_path.insert(0, Sources({{{sources}}}))
-{imports}
+
 
 def build() -> nn.Module:
+    import datetime
+    from math import inf, nan
+
+    {imports}
+
     return {expression}
 
 
@@ -68,7 +73,7 @@ def script(path: Path, arm_name: str | None, data: DataFolders, *, is_for_here: 
     }
     return Path(timing.__file__).read_text(encoding="utf-8") + MODEL.format(
         sources="".join(f'\n    {name!r}: """\n{text}\n""",' for name, text in sorted(texts.items())),
-        imports="\n".join(sorted({f"import {name.partition(':')[0]}" for name in definitions})),
+        imports="\n    ".join(sorted({f"import {name.partition(':')[0]}" for name in definitions})),
         expression=expression.replace("\n", "\n    "),
         sample_shape=tuple(trace.sample_shape),
         num_labels=trace.num_labels,

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import datetime
 import importlib
 import inspect
+import math
 import runpy
 import subprocess
 import sys
@@ -202,6 +204,20 @@ def test_a_module_of_ones_own_comes_by_its_source_and_what_it_reads(
     assert_equal_logits(built, arm.training.model.build().build((8, 8), 10))
     assert (type(built).rank, type(built).depth) == (1, 1)  # type: ignore[attr-defined]
     assert inspect.getdoc(type(built)) == inspect.getdoc(importlib.import_module("own_nets").Net)
+
+
+def test_a_module_may_have_a_name_of_the_script_and_arguments_may_be_infinite_or_dates(
+    own: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (own / "main.py").write_text(
+        "from own_nets import Net\n\n\ndef build(sample_shape, num_labels, limit, day):\n"
+        "    assert limit == float('inf') and day.year == 2026\n    return Net(sample_shape, num_labels)\n"
+    )
+    monkeypatch.delitem(sys.modules, "main", raising=False)
+    model = {"kind": "main:build", "limit": math.inf, "day": datetime.date(2026, 1, 1)}
+    text = script(configured(own, model), None, None, is_for_here=False)
+    assert type(alone(text, own, monkeypatch)).__name__ == "Net"
+    assert "\nimport main" not in text
 
 
 def test_a_model_that_reads_another_library_is_refused_by_name_with_the_remedy(own: Path) -> None:
