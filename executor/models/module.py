@@ -20,7 +20,7 @@ OF_TRACE = ("sample_shape", "num_labels")
 
 
 class ModuleSettings(Settings):
-    """The keyword arguments of a module, as they are given: any that its signature takes."""
+    """The keyword arguments of a module, by name: any that its signature takes."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -29,6 +29,7 @@ class ModuleSettings(Settings):
     @model_validator(mode="before")
     @classmethod
     def _refuse_unknown_keys(cls, values: Any) -> Any:
+        """Also sorts the keys: models are the same in whichever order a table gives their arguments."""
         parameters = cls.signature.parameters.values()
         kinds = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY
         names = [part.name for part in parameters if part.kind in kinds]
@@ -40,7 +41,7 @@ class ModuleSettings(Settings):
         for name in needed:
             if name not in {*values, *OF_TRACE}:
                 raise ValueError(f"lacks the argument {name!r}; {takes}; give it in the table, beside kind")
-        return values
+        return dict(sorted(values.items()))
 
 
 def as_model(found: Any, name: str, what: str) -> Any:
