@@ -26,10 +26,10 @@ def written(
     Raises:
         ConfigurationError: It is another one, or does not fit the samples.
     """
-    own: Any = spec
+    recipe: Any = spec
     if hasattr(spec, "made_of"):
-        name = kind if is_own(kind) else f"{own.made_of.__module__}:{own.made_of.__qualname__}"
-        return f"{name.replace(':', '.')}(**{own.arguments(sample_shape, num_labels)!r})", [name]
+        name = kind if is_own(kind) else f"{recipe.made_of.__module__}:{recipe.made_of.__qualname__}"
+        return f"{name.replace(':', '.')}(**{recipe.arguments(sample_shape, num_labels)!r})", [name]
     kinds: set[str] = set()
     return _layer(spec.build(sample_shape, num_labels), kinds, is_ours(type(spec))), sorted(kinds)
 

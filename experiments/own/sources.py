@@ -1,7 +1,8 @@
 """The statements that definitions need, module by module: what a script has of them that runs elsewhere.
 
-`identity.py` follows values; here it is followed how they came about: a definition needs the statements of
-its module that bind the names that it reads, also while it is made, as its bases and decorators.
+`identity.py` compares values; this module collects the statements that make them. A definition needs the
+statements of its module that bind the names it reads when it runs, and, as bases and decorators, when it is
+made. Not seen: what a decorator or a call enters into a table of another name.
 """
 
 from __future__ import annotations
@@ -27,8 +28,9 @@ ANYWHERE = frozenset({*sys.stdlib_module_names, "torch"})
 class Sources:
     """The statements that some classes and functions need.
 
-    `texts` are those of modules of ours and of one's own, by module; of a package of which only a module is
-    needed there are none. `libraries` are the others, and by which module each is read.
+    `texts` has the statements of each module of ours and of one's own, by module; a package of which only a
+    module is needed has an empty text. `libraries` has the name of each further library, with a module that
+    reads it.
     """
 
     def __init__(self, definitions: Iterable[str]) -> None:
