@@ -1,0 +1,115 @@
+"""`python -m benchmarks.reality PYTHON`, in a checkout: emulates, predicts, has Flower play, and compares.
+
+PYTHON is that of a venv with requirements.txt (`make reality`). Predictions are in prediction.csv of each
+fleet's folder in build/reality before anything is played; all figures are in reality.json after it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.figures import machine, versions
+from benchmarks.measure import ROOT
+from benchmarks.reality.comparing import BAR, BEFORE, error, predictions, refuse
+from benchmarks.reality.emulated import Emulated, emulate, work
+from emulator.errors import RunError
+from experiments.cli import main
+from experiments.cli.output import as_text, note, print_table, say
+
+OUT, FLEETS = ROOT / "build" / "reality", ("alike", "computing", "links")
+LONGEST_S = 1200.0  # of a play, which takes three minutes
+SCOPE = f"""\
+Errors are shares of the predicted seconds: the size in the median round, the sum, the worst round. The
+emulator and its mutants are given the seconds that clients reported to have computed: what they predict from
+profile and log before the play is transfers and the wait for the last answer. The bar of {BAR:.0%}, of median
+and sum, is theirs. "{BEFORE}" takes the seconds of a step on this machine, timed before;
+it has no bar. Not shown: over-commitment, drop-outs, buffers, phones, a server's link."""
+
+
+def reality() -> None:
+    """Predict, play and compare; RunError if a process fails, or as `refuse` says."""
+    began, given = f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC", work()
+    per_sample_s = flower("time", OUT / "time", given)
+    runs = {name: emulate(name, OUT / name, per_sample_s) for name in FLEETS}
+    fleets = {}
+    for name, run in runs.items():
+        note(f"{name}: Flower plays {len(run.rounds)} rounds")
+        played = flower("serve", OUT / name, given | run.work(per_sample_s) | {"batch_seeds": [0]})
+        fleets[name] = compared(run, played)
+    note("Flower plays them five times at full speed, with other batch seeds")
+    full_speed = {"links": [[1e9, 1e9, 0.0]] * len(run.fleet), "times_as_slow": np.ones(len(run.fleet))}
+    others = given | run.work(per_sample_s) | full_speed | {"batch_seeds": range(1, 6)}
+    played = flower("serve", OUT / "full_speed", others)
+    report = {
+        "surroundings": {"machine": machine(), "began": began, **versions(), **played["versions"]},
+        "accuracies": played["accuracies"],
+        "fleets": fleets,
+    }
+    (OUT / "reality.json").write_text(json.dumps(report, indent=1))
+    show(report)
+    refuse({name: fleet["errors"] for name, fleet in fleets.items()})
+
+
+def flower(role: str, folder: Path, arrays: dict[str, Any]) -> Any:
+    """What a process of Flower's side writes; RunError, with its last line, if it fails or takes too long."""
+    folder.mkdir(parents=True, exist_ok=True)
+    np.savez(folder / "work.npz", **arrays)
+    command = [sys.argv[1], "-m", "benchmarks.reality.flower", role, str(folder)]
+    quiet, log = os.environ | {"FLWR_TELEMETRY_ENABLED": "0"}, folder / "flower.log"
+    with log.open("wb") as out:
+        try:
+            code = subprocess.run(
+                command, stdout=out, stderr=out, cwd=ROOT, env=quiet, timeout=LONGEST_S
+            ).returncode
+        except subprocess.TimeoutExpired:
+            raise RunError(f"reality: Flower takes longer than {LONGEST_S:.0f} s; see {log}") from None
+    if code:
+        last = log.read_text(errors="replace").strip().rpartition("\n")[2]
+        raise RunError(f"reality: Flower ended with code {code}: {last}; see {log}")
+    return json.loads((folder / f"{role}.json").read_text())
+
+
+def compared(run: Emulated, played: dict[str, Any]) -> dict[str, Any]:
+    """Measured rounds beside predicted ones, all but the first, and bytes on the wire over those charged."""
+    rounds, measured_s = run.rounds, np.array(played["round_s"])[1:]
+    predicted = predictions(run.fleet, run.visits, np.array(played["computed_s"]))
+    predicted[BEFORE] = (rounds.closed_s - rounds.dispatched_s).to_numpy()
+    charged, wire = (rounds.download_bytes + rounds.upload_bytes).tolist(), played["wire_bytes"]
+    return {
+        "shortest_s": measured_s.min(),
+        "longest_s": measured_s.max(),
+        "wire_over_charged": (wire[-1] - wire[0]) / (charged[-1] - charged[0]) - 1,
+        "accuracy": played["accuracies"][0],
+        "emulated_accuracy": rounds.accuracy.iloc[-1],
+        "load": os.getloadavg()[0],
+        "errors": {name: error(measured_s, seconds[1:]) for name, seconds in predicted.items()},
+        "measured_s": measured_s.tolist(),
+        "predicted_s": {name: seconds[1:].tolist() for name, seconds in predicted.items()},
+        "computed_s": played["computed_s"][1:],
+    }
+
+
+def show(report: dict[str, Any]) -> None:
+    fleets, accuracies = report["fleets"], report["accuracies"]
+    for fleet, figures in fleets.items():
+        errors = [{"seconds by": name, **shares} for name, shares in figures["errors"].items()]
+        print_table(errors, fleet)
+        say(
+            ", ".join(
+                f"{name} {as_text(value)}" for name, value in figures.items() if isinstance(value, float)
+            )
+        )
+    say(f"{SCOPE}\nAccuracies of five plays of Flower: {min(accuracies)} to {max(accuracies)}.")
+    say(", ".join(map(" ".join, report["surroundings"].items())))
+
+
+if __name__ == "__main__":
+    main(reality)
