@@ -25,7 +25,8 @@ from experiments.cli import main
 from experiments.cli.output import as_text, note, print_table, say
 
 OUT, FLEETS = ROOT / "build" / "reality", ("alike", "computing", "links")
-LONGEST_S = 1200.0  # of a play, which takes three minutes
+LONGEST_S = 900.0  # of a play, which takes three minutes
+SHOWN = ("shortest_s", "longest_s", "wire_over_charged", "accuracy", "accuracy_by_flower", "load")
 SCOPE = f"""\
 Errors are shares of the predicted seconds: the size in the median round, the sum, the worst round. The
 emulator and its mutants are given the seconds that clients reported to have computed: what they predict from
@@ -42,19 +43,20 @@ def reality() -> None:
     fleets = {}
     for name, run in runs.items():
         note(f"{name}: Flower plays {len(run.rounds)} rounds")
-        played = flower("serve", OUT / name, given | run.work(per_sample_s) | {"batch_seeds": [0]})
-        fleets[name] = compared(run, played)
+        given |= run.work(per_sample_s)
+        fleets[name] = compared(run, flower("serve", OUT / name, given | {"batch_seeds": [0]}))
     note("Flower plays them five times at full speed, with other batch seeds")
-    full_speed = {"links": [[1e9, 1e9, 0.0]] * len(run.fleet), "times_as_slow": np.ones(len(run.fleet))}
-    others = given | run.work(per_sample_s) | full_speed | {"batch_seeds": range(1, 6)}
-    played = flower("serve", OUT / "full_speed", others)
-    report = {
-        "surroundings": {"machine": machine(), "began": began, **versions(), **played["versions"]},
-        "accuracies": played["accuracies"],
-        "fleets": fleets,
-    }
+    given |= {"links": [[1e9, 1e9, 0.0]] * len(run.fleet), "times_as_slow": np.ones(len(run.fleet))}
+    played = flower("serve", OUT / "full_speed", given | {"batch_seeds": range(1, 6)})
+    surroundings = {"machine": machine(), "began": began, **versions(), **played["versions"]}
+    report = {"surroundings": surroundings, "accuracies": played["accuracies"], "fleets": fleets}
     (OUT / "reality.json").write_text(json.dumps(report, indent=1))
-    show(report)
+    for name, fleet in fleets.items():
+        print_table([{"seconds by": by, **shares} for by, shares in fleet["errors"].items()], name)
+        say(", ".join(f"{key} {as_text(fleet[key])}" for key in SHOWN))
+    least, most = min(played["accuracies"]), max(played["accuracies"])
+    say(f"{SCOPE}\nAccuracy of those five plays at the end: {least:.4f} to {most:.4f}.")
+    say(", ".join(map(" ".join, surroundings.items())))
     refuse({name: fleet["errors"] for name, fleet in fleets.items()})
 
 
@@ -62,53 +64,35 @@ def flower(role: str, folder: Path, arrays: dict[str, Any]) -> Any:
     """What a process of Flower's side writes; RunError, with its last line, if it fails or takes too long."""
     folder.mkdir(parents=True, exist_ok=True)
     np.savez(folder / "work.npz", **arrays)
-    command = [sys.argv[1], "-m", "benchmarks.reality.flower", role, str(folder)]
+    command = [str(Path(sys.argv[1]).absolute()), "-m", "benchmarks.reality.flower", role, str(folder)]
     quiet, log = os.environ | {"FLWR_TELEMETRY_ENABLED": "0"}, folder / "flower.log"
     with log.open("wb") as out:
         try:
-            code = subprocess.run(
-                command, stdout=out, stderr=out, cwd=ROOT, env=quiet, timeout=LONGEST_S
-            ).returncode
+            ended = subprocess.run(command, stdout=out, stderr=out, cwd=ROOT, env=quiet, timeout=LONGEST_S)
         except subprocess.TimeoutExpired:
             raise RunError(f"reality: Flower takes longer than {LONGEST_S:.0f} s; see {log}") from None
-    if code:
+    if ended.returncode:
         last = log.read_text(errors="replace").strip().rpartition("\n")[2]
-        raise RunError(f"reality: Flower ended with code {code}: {last}; see {log}")
+        raise RunError(f"reality: Flower ended with code {ended.returncode}: {last}; see {log}")
     return json.loads((folder / f"{role}.json").read_text())
 
 
 def compared(run: Emulated, played: dict[str, Any]) -> dict[str, Any]:
-    """Measured rounds beside predicted ones, all but the first, and bytes on the wire over those charged."""
-    rounds, measured_s = run.rounds, np.array(played["round_s"])[1:]
+    """What was played, beside what is predicted; errors and bytes leave the first round out."""
+    rounds, measured_s = run.rounds, np.array(played["round_s"])
     predicted = predictions(run.fleet, run.visits, np.array(played["computed_s"]))
     predicted[BEFORE] = (rounds.closed_s - rounds.dispatched_s).to_numpy()
     charged, wire = (rounds.download_bytes + rounds.upload_bytes).tolist(), played["wire_bytes"]
-    return {
-        "shortest_s": measured_s.min(),
-        "longest_s": measured_s.max(),
+    return played | {
+        "errors": {name: error(measured_s[1:], seconds[1:]) for name, seconds in predicted.items()},
+        "predicted_s": {name: seconds.tolist() for name, seconds in predicted.items()},
+        "shortest_s": measured_s[1:].min(),
+        "longest_s": measured_s[1:].max(),
         "wire_over_charged": (wire[-1] - wire[0]) / (charged[-1] - charged[0]) - 1,
-        "accuracy": played["accuracies"][0],
-        "emulated_accuracy": rounds.accuracy.iloc[-1],
+        "accuracy": rounds.accuracy.iloc[-1],
+        "accuracy_by_flower": played["accuracies"][0],
         "load": os.getloadavg()[0],
-        "errors": {name: error(measured_s, seconds[1:]) for name, seconds in predicted.items()},
-        "measured_s": measured_s.tolist(),
-        "predicted_s": {name: seconds[1:].tolist() for name, seconds in predicted.items()},
-        "computed_s": played["computed_s"][1:],
     }
-
-
-def show(report: dict[str, Any]) -> None:
-    fleets, accuracies = report["fleets"], report["accuracies"]
-    for fleet, figures in fleets.items():
-        errors = [{"seconds by": name, **shares} for name, shares in figures["errors"].items()]
-        print_table(errors, fleet)
-        say(
-            ", ".join(
-                f"{name} {as_text(value)}" for name, value in figures.items() if isinstance(value, float)
-            )
-        )
-    say(f"{SCOPE}\nAccuracies of five plays of Flower: {min(accuracies)} to {max(accuracies)}.")
-    say(", ".join(map(" ".join, report["surroundings"].items())))
 
 
 if __name__ == "__main__":

@@ -9,20 +9,16 @@ from __future__ import annotations
 import json
 import os
 import socket
-import statistics
 import subprocess
 import sys
 import threading
 import time
-import traceback
-from collections import defaultdict
 from importlib.metadata import version
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from flwr.client import NumPyClient, start_client
 from flwr.common import FitIns, GetPropertiesIns, ndarrays_to_parameters, parameters_to_ndarrays
@@ -34,8 +30,7 @@ from torch.nn.utils import parameters_to_vector, vector_to_parameters
 from benchmarks.reality.link import HOST, Direction, open_links
 
 JOIN_S, REPEATS, PAUSE_S = 120.0, 100, 0.03
-
-Model = npt.NDArray[np.float32]
+MEASURED = ("round_s", "computed_s", "wire_bytes", "accuracies")
 
 
 class Device(NumPyClient):  # type: ignore[misc]
@@ -53,20 +48,19 @@ class Device(NumPyClient):  # type: ignore[misc]
     def get_properties(self, config: dict[str, Any]) -> dict[str, Any]:
         return {"client": self.client}
 
-    def fit(self, parameters: list[Model], config: dict[str, Any]) -> tuple[list[Model], int, dict[str, Any]]:
+    def fit(self, parameters: list[Any], config: dict[str, Any]) -> tuple[list[Any], int, dict[str, Any]]:
         """Train the model as long as this device would, and report the seconds that it took."""
         began_s = time.perf_counter()
         self.load(parameters[0])
-        samples, steps, size = self.work.labels.shape[1], self.work.local_steps, self.work.batch_size
-        times_as_slow = float(self.work.times_as_slow[self.client])
+        times_as_slow, samples = float(self.work.times_as_slow[self.client]), self.work.labels.shape[1]
         rng = np.random.default_rng([config["seed"], config["round"], self.client])
-        rows = np.concatenate([rng.permutation(samples) for _ in range(-(-steps * size // samples))])
-        for batch in torch.from_numpy(rows[: steps * size]).view(steps, size):
+        order = torch.from_numpy(np.stack([rng.permutation(samples) for _ in range(self.work.local_steps)]))
+        for batch in order.view(-1, self.work.batch_size)[: self.work.local_steps]:
             time.sleep((times_as_slow - 1) * self.step(batch))
         trained = parameters_to_vector(self.module.parameters()).detach().numpy()
         return [trained], samples, {"client": self.client, "computed_s": time.perf_counter() - began_s}
 
-    def load(self, model: Model) -> None:
+    def load(self, model: Any) -> None:
         vector_to_parameters(torch.tensor(model), self.module.parameters())
 
     def step(self, batch: Tensor) -> float:
@@ -78,7 +72,7 @@ class Device(NumPyClient):  # type: ignore[misc]
         self.optimizer.step()
         return time.thread_time() - began_s
 
-    def accuracy(self, model: Model) -> float:
+    def accuracy(self, model: Any) -> float:
         """The share of all clients' test samples that a model (P,) predicts correctly."""
         self.load(model)
         predicted = self.module(self.work.tests).argmax(dim=-1)
@@ -90,7 +84,7 @@ class Device(NumPyClient):  # type: ignore[misc]
         for _ in range(REPEATS):
             time.sleep(PAUSE_S)
             seconds.append(self.step(torch.arange(size)))
-        return statistics.median(seconds) / size
+        return float(np.median(seconds)) / size
 
 
 class Planned(FedAvg):  # type: ignore[misc]
@@ -101,28 +95,18 @@ class Planned(FedAvg):  # type: ignore[misc]
         self.device, self.work, self.folder, self.port = device, device.work, folder, port
         self.links = [(Direction(down, s), Direction(up, s)) for down, up, s in self.work.links.tolist()]
         self.first = ndarrays_to_parameters([self.work.initial.numpy()])
-        self.played: dict[str, list[Any]] = defaultdict(list)
+        self.played: dict[str, list[Any]] = {name: [] for name in MEASURED}
 
     def initialize_parameters(self, client_manager: Any) -> Any:
         """Start the clients, once the server listens, and learn which is which."""
         for client, port in enumerate(open_links(self.links, self.port)):
-            command = [
-                sys.executable,
-                "-m",
-                "benchmarks.reality.flower",
-                str(client),
-                str(self.folder),
-                str(port),
-            ]
+            command = [*sys.orig_argv[:3], str(client), str(self.folder), str(port)]
             with (self.folder / f"client-{client}.log").open("wb") as log:
                 subprocess.Popen(command, stdout=log, stderr=log)
         if not client_manager.wait_for(len(self.links), JOIN_S):
             raise TimeoutError(f"{client_manager.num_available()} of {len(self.links)} clients joined")
-        asked = GetPropertiesIns({})
-        self.proxies = {
-            proxy.get_properties(asked, JOIN_S, 0).properties["client"]: proxy
-            for proxy in client_manager.all().values()
-        }
+        proxies, asked = client_manager.all().values(), GetPropertiesIns({})
+        self.proxies = {item.get_properties(asked, JOIN_S, 0).properties["client"]: item for item in proxies}
         return self.first
 
     def configure_fit(self, server_round: int, parameters: Any, client_manager: Any) -> list[Any]:
@@ -162,7 +146,7 @@ def serve(device: Device, folder: Path) -> dict[str, Any]:
 
 def end_by_failure(*failure: Any) -> None:
     """End at once; threads of gRPC would keep a failed process alive."""
-    traceback.print_exception(*failure)
+    sys.__excepthook__(*failure)
     os._exit(1)
 
 
