@@ -52,7 +52,7 @@ def reality() -> None:
     report = {"surroundings": surroundings, "accuracies": played["accuracies"], "fleets": fleets}
     (OUT / "reality.json").write_text(json.dumps(report, indent=1))
     for name, fleet in fleets.items():
-        print_table([{"seconds by": by, **shares} for by, shares in fleet["errors"].items()], name)
+        print_table([{"seconds by": by, **percent(shares)} for by, shares in fleet["errors"].items()], name)
         say(", ".join(f"{key} {as_text(fleet[key])}" for key in SHOWN))
     least, most = min(played["accuracies"]), max(played["accuracies"])
     say(f"{SCOPE}\nAccuracy of those five plays at the end: {least:.4f} to {most:.4f}.")
@@ -60,9 +60,15 @@ def reality() -> None:
     refuse({name: fleet["errors"] for name, fleet in fleets.items()})
 
 
+def percent(shares: dict[str, float]) -> dict[str, str]:
+    return {name: f"{share:+.2%}" for name, share in shares.items()}
+
+
 def flower(role: str, folder: Path, arrays: dict[str, Any]) -> Any:
     """What a process of Flower's side writes; RunError, with its last line, if it fails or takes too long."""
+    result = folder / f"{role}.json"
     folder.mkdir(parents=True, exist_ok=True)
+    result.unlink(missing_ok=True)
     np.savez(folder / "work.npz", **arrays)
     command = [str(Path(sys.argv[1]).absolute()), "-m", "benchmarks.reality.flower", role, str(folder)]
     quiet, log = os.environ | {"FLWR_TELEMETRY_ENABLED": "0"}, folder / "flower.log"
@@ -71,10 +77,10 @@ def flower(role: str, folder: Path, arrays: dict[str, Any]) -> Any:
             ended = subprocess.run(command, stdout=out, stderr=out, cwd=ROOT, env=quiet, timeout=LONGEST_S)
         except subprocess.TimeoutExpired:
             raise RunError(f"reality: Flower takes longer than {LONGEST_S:.0f} s; see {log}") from None
-    if ended.returncode:
+    if not result.exists():
         last = log.read_text(errors="replace").strip().rpartition("\n")[2]
         raise RunError(f"reality: Flower ended with code {ended.returncode}: {last}; see {log}")
-    return json.loads((folder / f"{role}.json").read_text())
+    return json.loads(result.read_text())
 
 
 def compared(run: Emulated, played: dict[str, Any]) -> dict[str, Any]:
