@@ -80,7 +80,7 @@ bench: $(READY)
 # Beside a server and clients of Flower, in ten minutes on a quiet machine. They have a venv of their own.
 FLOWER := build/reality-venv
 reality: $(READY) $(FLOWER)/.ready
-	$(BIN)/python -m benchmarks.reality $(FLOWER)/bin/python
+	$(BIN)/python -m benchmarks.reality
 
 $(FLOWER)/.ready: benchmarks/reality/requirements.txt
 	test -x $(FLOWER)/bin/python || $(PYTHON) -m venv $(FLOWER)

@@ -1,7 +1,7 @@
-"""`python -m benchmarks.reality PYTHON`, in a checkout: emulates, predicts, has Flower play, and compares.
+"""`make reality`, which makes the venv of Flower's side: emulates, predicts, has Flower play, and compares.
 
-PYTHON is that of a venv with requirements.txt (`make reality`). Predictions are in prediction.csv of each
-fleet's folder in build/reality before anything is played; all figures are in reality.json after it.
+Predictions are in prediction.csv of each fleet's folder in build/reality before anything is played; all
+figures are in reality.json after it.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -20,11 +19,12 @@ from benchmarks.figures import machine, versions
 from benchmarks.measure import ROOT
 from benchmarks.reality.comparing import BAR, BEFORE, error, predictions, refuse
 from benchmarks.reality.emulated import Emulated, emulate, work
-from emulator.errors import RunError
+from emulator.errors import InputError, RunError
 from experiments.cli import main
 from experiments.cli.output import as_text, note, print_table, say
 
-OUT, FLEETS = ROOT / "build" / "reality", ("alike", "computing", "links")
+OUT, PYTHON = ROOT / "build" / "reality", ROOT / "build" / "reality-venv" / "bin" / "python"
+FLEETS = ("alike", "computing", "links")
 LONGEST_S = 900.0  # of a play, which takes three minutes
 SHOWN = ("shortest_s", "longest_s", "wire_over_charged", "accuracy", "accuracy_by_flower", "load")
 SCOPE = f"""\
@@ -37,6 +37,8 @@ it has no bar. Not shown: over-commitment, drop-outs, buffers, phones, a server'
 
 def reality() -> None:
     """Predict, play and compare; RunError if a process fails, or as `refuse` says."""
+    if not PYTHON.exists():
+        raise InputError(f"{PYTHON}: no such file; `make reality` makes this venv of Flower")
     began, given = f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC", work()
     per_sample_s = flower("time", OUT / "time", given)
     runs = {name: emulate(name, OUT / name, per_sample_s) for name in FLEETS}
@@ -70,7 +72,7 @@ def flower(role: str, folder: Path, arrays: dict[str, Any]) -> Any:
     folder.mkdir(parents=True, exist_ok=True)
     result.unlink(missing_ok=True)
     np.savez(folder / "work.npz", **arrays)
-    command = [str(Path(sys.argv[1]).absolute()), "-m", "benchmarks.reality.flower", role, str(folder)]
+    command = [str(PYTHON), "-m", "benchmarks.reality.flower", role, str(folder)]
     quiet, log = os.environ | {"FLWR_TELEMETRY_ENABLED": "0"}, folder / "flower.log"
     with log.open("wb") as out:
         try:

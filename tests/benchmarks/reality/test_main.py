@@ -1,13 +1,12 @@
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from benchmarks.reality import __main__ as reality
-from emulator.errors import RunError
+from emulator.errors import InputError, RunError
 
 
 def stand_in(path: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
@@ -15,7 +14,7 @@ def stand_in(path: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
     program = path / "flower"
     program.write_text(f"#!/bin/sh\n{script}\n")
     program.chmod(0o755)
-    monkeypatch.setattr(sys, "argv", ["reality", str(program)])
+    monkeypatch.setattr(reality, "PYTHON", program)
 
 
 @pytest.mark.slow
@@ -45,3 +44,11 @@ def test_a_process_that_takes_too_long_is_ended(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(reality, "LONGEST_S", 0.01)
     with pytest.raises(RunError, match="reality: Flower takes longer than 0 s"):
         reality.flower("serve", tmp_path, {})
+
+
+def test_without_the_venv_of_flower_a_line_says_what_makes_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reality, "PYTHON", tmp_path / "python")
+    with pytest.raises(InputError, match="python: no such file; `make reality` makes this venv"):
+        reality.reality()
