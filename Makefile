@@ -1,5 +1,5 @@
-# make demo | test | test-fast | check | check-pythons | docs | docs-test | reference | pictures | evidence | audit | bench: each
-# sets up .venv by itself, with pip, from constraints.txt.
+# make demo | test | test-fast | check | check-pythons | docs | docs-test | reference | pictures | evidence | audit | bench
+# | reality: each sets up .venv by itself, with pip, from constraints.txt.
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
@@ -8,7 +8,7 @@ DOCS_READY := .venv/.docs-ready
 # called `traces` beside a notebook, such as the tutorial's, would stand for our package of that name.
 EDITABLE := --config-settings editable_mode=compat --editable
 
-.PHONY: demo test test-fast check lint check-wheel check-pythons docs docs-test reference pictures evidence audit bench setup setup-docs clean
+.PHONY: demo test test-fast check lint check-wheel check-pythons docs docs-test reference pictures evidence audit bench reality setup setup-docs clean
 .DELETE_ON_ERROR:
 
 setup: $(READY)
@@ -76,6 +76,16 @@ audit: $(READY)
 
 bench: $(READY)
 	$(BIN)/python -m benchmarks
+
+# Beside a server and clients of Flower, in ten minutes on a quiet machine. They have a venv of their own.
+FLOWER := build/reality-venv
+reality: $(READY) $(FLOWER)/.ready
+	$(BIN)/python -m benchmarks.reality
+
+$(FLOWER)/.ready: benchmarks/reality/requirements.txt
+	test -x $(FLOWER)/bin/python || $(PYTHON) -m venv $(FLOWER)
+	$(FLOWER)/bin/python -m pip install --quiet --requirement $<
+	touch $@
 
 clean:
 	rm -rf .venv build dist *.egg-info
