@@ -250,7 +250,7 @@ class View:
     score: ScoreRequest  # requests clients to score models
     train: TrainRequest  # requests clients to train a model
     # Ids (n,) -> (n,) virtual seconds of a visit as planned: its models down, local training, its models up.
-    # Without requests, schedules, lost packets and drop-outs.
+    # Without requests, schedules, lost packets, jitter and drop-outs.
     expected_s: Callable[[Ints], Floats]
     # Of a task, as are the next two, unless a schedule decides otherwise; None: as many as its epochs have.
     local_steps: int | None

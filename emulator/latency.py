@@ -7,22 +7,73 @@ independent of the model. Only whether a client is online at the end of its visi
 dispatch.
 
 In both the coordinator learns of a drop-out at the instant of the drop-out, unless its pacing has a time-out.
+
+A profile has one time for a device, of one model, and one rate for each direction of its link. Jitter is what
+departs from these, as factors; docs/explanation/how-true.md has measured values.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Annotated, Protocol
 
 import numpy as np
+from pydantic import Field
 
 from emulator.arrays import Floats, Ints
 from emulator.messages import Work
+from emulator.numbers import Number
+from emulator.plugins import Settings
 from emulator.ports import Availability, FleetColumns
+from emulator.seeding import RandomStreams, StreamKeys, uniforms
 
 FORWARD_SHARE = 1 / 3
 """Time of a forward pass, as a share of a training step's: a backward pass costs twice a forward pass."""
+
+Deviation = Annotated[float, Number(ge=0, le=3)]
+"""The standard deviation of a factor's natural logarithm."""
+
+
+class Jitter(Settings):
+    """Factors of median 1 on times, each by the standard deviation of its log; 0: as the profile says."""
+
+    compute: Deviation = Field(0.0, description="of a visit's computing, drawn for each visit")
+    network: Deviation = Field(0.0, description="of a visit's two transfers, one factor for each visit")
+    model: Deviation = Field(
+        0.0,
+        description="of all computing of a client, one factor for each client and model: how its device "
+        "departs from model_factor; the coordinator does not expect it",
+    )
+
+    @property
+    def of_visits(self) -> bool:
+        """Whether visits to one client differ."""
+        return self.compute > 0 or self.network > 0
+
+    def visit_factors(self, streams: RandomStreams, dispatch: int, clients: Ints) -> tuple[Floats, Floats]:
+        """(n,) factors of the computing, and (n,) of the transfers, of visits to `clients` (n,).
+
+        Both are of the key (dispatch number, client).
+        """
+        compute, network = _normals(streams.keys("jitter", dispatch, clients))
+        return np.exp(self.compute * compute), np.exp(self.network * network)
+
+    def device_factors(self, streams: RandomStreams, num_clients: int, model: str) -> Floats | None:
+        """(num_clients,) factors of the computing of each client's device on a model; None: all are 1.
+
+        Args:
+            streams: the seed's.
+            num_clients: the number of clients.
+            model: names the model, with its settings: the same text has the same factors.
+        """
+        if self.model == 0:
+            return None
+        normal, _ = _normals(streams.keys(f"jitter of {model}", np.arange(num_clients)))
+        return np.exp(self.model * normal)
+
+
+NO_JITTER = Jitter()
 
 
 @dataclass(frozen=True)
@@ -36,6 +87,10 @@ class Phases:
     @property
     def total_s(self) -> Floats:
         return self.download_s + self.compute_s + self.upload_s
+
+    def times(self, compute: Floats, network: Floats) -> Phases:
+        """The phases with the computing times `compute` (n,), and each transfer times `network` (n,)."""
+        return Phases(self.download_s * network, self.compute_s * compute, self.upload_s * network)
 
     def moved(self, work: Work, elapsed_s: Floats) -> tuple[Floats, Floats]:
         """Bytes (down, up), each (n,), transferred in the first `elapsed_s` seconds of each visit.
@@ -53,6 +108,11 @@ class Phases:
 
 class LatencyModel(Protocol):
     """Computes how long each client's work takes, and when its visit drops out."""
+
+    @property
+    def expected(self) -> LatencyModel:
+        """What the coordinator expects of it: the profile, without factors of devices."""
+        ...
 
     def phases(self, clients: Ints, work: Work) -> Phases:
         """How long each phase of the `work` (n,) takes `clients` (n,)."""
@@ -82,16 +142,23 @@ class DriftscaleLatency:
     """The time model `driftscale`: latency and bandwidth in each direction, and compute time by model.
 
     A transfer takes `latency + bytes / bandwidth` seconds (0 if there are no bytes), and computing takes
-    `samples x seconds_per_sample x model_factor`. A sample that is only predicted counts as `FORWARD_SHARE`
-    samples.
+    `samples x seconds_per_sample x model_factor x device_factor`. A sample that is only predicted counts as
+    `FORWARD_SHARE` samples.
     """
 
     fleet: FleetColumns
     model_factor: float = 1.0
+    device_factor: Floats | None = None  # (N,) of each client's device on this model; None: 1
+
+    @property
+    def expected(self) -> DriftscaleLatency:
+        return self if self.device_factor is None else DriftscaleLatency(self.fleet, self.model_factor)
 
     def phases(self, clients: Ints, work: Work) -> Phases:
         fleet = self.fleet
         samples = work.trained_samples + FORWARD_SHARE * work.forward_samples
+        if self.device_factor is not None:
+            samples = samples * self.device_factor[clients]
         return Phases(
             _transfer(work.download_bytes, fleet.download_bytes_per_s[clients], fleet.latency_s[clients]),
             samples * fleet.seconds_per_sample[clients] * self.model_factor,
@@ -125,6 +192,11 @@ class FedScaleLatency:
 
     fleet: FleetColumns
     model_factor: float = 1.0  # unused, as in FedScale, which computes one and never uses it
+    device_factor: Floats | None = None  # unused: a configuration with one is refused
+
+    @property
+    def expected(self) -> FedScaleLatency:
+        return self
 
     def phases(self, clients: Ints, work: Work) -> Phases:
         bandwidth = self.fleet.download_bytes_per_s[clients]
@@ -162,3 +234,10 @@ def _share(elapsed_s: Floats, phase_s: Floats) -> Floats:
     safe = np.where(phase_s > 0, phase_s, 1.0)
     within = np.minimum(np.maximum(elapsed_s / safe, 0.0), 1.0)
     return np.where(phase_s > 0, within, elapsed_s >= 0)
+
+
+def _normals(keys: StreamKeys) -> tuple[Floats, Floats]:
+    """Two columns (n,) of independent standard normals, two of each stream (Box and Muller 1958)."""
+    distance, angle = uniforms(keys).T
+    radius, turn = np.sqrt(-2 * np.log1p(-distance)), 2 * np.pi * angle
+    return radius * np.cos(turn), radius * np.sin(turn)

@@ -181,7 +181,7 @@ class Chosen(Generic[T]):
     """
 
     kind: str
-    part: Callable[..., T]
+    part: Callable[..., T] = field(repr=False)
     settings: Settings
     what: str = field(default="part", compare=False, repr=False)
 

@@ -32,7 +32,7 @@ from emulator.arrays import Floats, Floats32, Ints
 from emulator.counts import exact
 from emulator.emulation import Emulation, Log, Observer
 from emulator.errors import ConfigurationError
-from emulator.latency import TIME_MODELS, LatencyModel, Phases
+from emulator.latency import NO_JITTER, TIME_MODELS, LatencyModel, Phases
 from emulator.messages import SolverFacts
 from emulator.own.guards import inspecting, without_chance
 from emulator.ports import Availability, Executor
@@ -140,7 +140,7 @@ def build_world(experiment: Experiment, seed: int, locate: Locate, scratch: Path
         devices = assign_devices(experiment.devices, profile, trace, streams, locate)
         fleet = devices.fleet(profile, clients, streams)
         starts = {file: locate(file) for file in _start_files(experiment)}
-    faults = Faults(experiment.faults, clients, streams)
+    faults = Faults(experiment.faults, clients, streams, experiment.devices.jitter)
     trace = trace.with_flipped_labels(faults.clients("label_flip"))
     give_back_freed_memory()
     return World(
@@ -217,7 +217,15 @@ def round_settings(experiment: Experiment, arm: Arm, solver: SolverFacts) -> Rou
 def build_latency(experiment: Experiment, arm: Arm, world: World) -> LatencyModel:
     """How long visits take in one arm; ConfigurationError, as `resolve_model_factor` raises it."""
     factor = resolve_model_factor(experiment, arm, world)
-    return TIME_MODELS[experiment.devices.time_model](world.fleet, factor)
+    of_devices = device_factors(experiment, arm, world)
+    return TIME_MODELS[experiment.devices.time_model](world.fleet, factor, of_devices)
+
+
+def device_factors(experiment: Experiment, arm: Arm, world: World) -> Floats | None:
+    """(N,) the factors of `devices.jitter.model` on the computing of each client; None: all are 1."""
+    model = arm.training.model
+    name = f"{model.kind} {model.settings!r}"
+    return experiment.devices.jitter.device_factors(world.streams, world.trace.num_clients, name)
 
 
 def visit_phases(
@@ -321,6 +329,7 @@ HEADER: Mapping[str, HeaderField] = {
     "model_factor": HeaderField(
         "how many times slower a sample is than with the reference model of the device profile"
     ),
+    "jitter": HeaderField("`devices.jitter`: standard deviations of logs", "if one is not 0"),
     "concepts": HeaderField(
         "true concept of each client (column) at each data step (row); the last row is for tests only",
         f"if the trace knows its concepts, and their table has at most {MOST_CONCEPTS:,} entries",
@@ -412,6 +421,7 @@ def run_header(
         measured = {"client_distance": {"kind": chosen.kind, "distance": measured_distance(by)}}
         if measuring is not None:
             measured["client_distance"]["reference"] = _trained_on(by, measuring)
+    jitter = experiment.devices.jitter
     return {
         "arm": arm.name,
         "seed": world.streams.seed,
@@ -422,6 +432,7 @@ def run_header(
         "strategy": executor.strategy,
         "chunk": executor.chunk,
         "model_factor": resolve_model_factor(experiment, arm, world),
+        **({"jitter": jitter.model_dump()} if jitter != NO_JITTER else {}),
         **known,
         **sampled,
         **faulty,

@@ -39,6 +39,7 @@ from device_profiles import SUFFIXES as PROFILE_SUFFIXES
 from emulator.assigning import Assign
 from emulator.counts import LastBatch
 from emulator.errors import ConfigurationError, InputError
+from emulator.latency import Jitter
 from emulator.messages import FurtherAccuracy
 from emulator.numbers import (
     Count,
@@ -145,6 +146,20 @@ class Devices(Settings):
         description="how many times slower than the profile's reference model a sample is trained; "
         '"flops": the FLOPs of the one over those of the other',
     )
+
+    jitter: Jitter = Field(
+        Jitter(),
+        description="how far times lie from the profile's: the standard deviations of the logs of factors of "
+        "median 1",
+    )
+
+    @model_validator(mode="after")
+    def _jitters_as_driftscale(self) -> Devices:
+        if self.time_model == "fedscale" and self.jitter != Jitter():
+            raise ValueError(
+                "jitter beside time_model = 'fedscale', which has FedScale's times; leave one of them out"
+            )
+        return self
 
     @model_validator(mode="after")
     def _draws_the_unmatched_by_name(self) -> Devices:

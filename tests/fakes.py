@@ -42,7 +42,7 @@ from device_profiles import Fleet
 from emulator.arrays import Bools, Floats, Floats32, Ints
 from emulator.counts import LastBatch, epoch_steps
 from emulator.emulation import Emulation, Log
-from emulator.latency import TIME_MODELS
+from emulator.latency import NO_JITTER, TIME_MODELS, Jitter
 from emulator.messages import (
     ArrayUpdates,
     Evaluation,
@@ -422,6 +422,7 @@ class Population:
     client_distance: Representation = field(default_factory=lambda: Label(NOTHING))
     measuring: Reference | None = None
     faults: FaultSettings = field(default_factory=FaultSettings)
+    jitter: Jitter = NO_JITTER
     seed: int = 0
     meter: Meter = unmeasured
 
@@ -464,12 +465,16 @@ class Population:
             ),
             stream=stream,
             availability=self.availability,
-            latency=TIME_MODELS[self.time_model](self.fleet or a_fleet(clients), self.model_factor),
+            latency=TIME_MODELS[self.time_model](
+                self.fleet or a_fleet(clients),
+                self.model_factor,
+                self.jitter.device_factors(RandomStreams(self.seed), clients, "fake"),
+            ),
             executor=self.executor,
             reference=self.reference,
             measuring=self.measuring,
             streams=RandomStreams(self.seed),
-            faults=Faults(self.faults, clients, RandomStreams(self.seed)),
+            faults=Faults(self.faults, clients, RandomStreams(self.seed), self.jitter),
             meter=self.meter,
         )
         return Coordinator(federation, pacing)

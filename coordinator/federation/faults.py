@@ -1,8 +1,8 @@
 """Fault injection: crashes, packet loss, corruption and byzantine clients, drawn from the run's seed.
 
-The byzantine clients and their misreports are drawn once. Crashes are keyed by the dispatch and the client,
-packet loss also by the exchange, corruption also by the model: so the faults of a client do not depend on the
-other participants. Nothing in this module has state.
+The byzantine clients and their misreports are drawn once. Crashes and the jitter of visits are keyed by the
+dispatch and the client, packet loss also by the exchange, corruption also by the model: so what befalls a
+client does not depend on the other participants. Nothing in this module has state.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import numpy as np
 from coordinator.population import Byzantine, FaultSettings, Kind
 from emulator.arrays import NO_IDS, Bools, Floats, Ints
 from emulator.counts import exact
+from emulator.latency import NO_JITTER, Jitter
 from emulator.messages import Work
 from emulator.seeding import RandomStreams, uniforms
 
@@ -35,10 +36,12 @@ class ByzantineClients:
 
 @dataclass(frozen=True)
 class VisitFaults:
-    """The faults in the visits of a dispatch, but for the tampering with their updates."""
+    """The faults and the jitter in the visits of a dispatch, but for the tampering with their updates."""
 
     work: Work  # (visits,) what crosses the wire until everything has arrived
     crashes_at: Floats  # (visits,) share of its busy time at which a client's device crashes, or inf
+    # (visits,) factors of the computing and (visits,) of the transfers of each; None: all are 1.
+    factors: tuple[Floats, Floats] | None = None
 
     def crash_s(self, start_s: float, busy_s: Floats) -> Floats:
         """(visits,) instants of crashes, or inf; clients are busy for `busy_s` (visits,) from `start_s`."""
@@ -49,10 +52,12 @@ class VisitFaults:
 
 
 class Faults:
-    """The faults of one seed, among `num_clients` clients."""
+    """The faults and the jitter of one seed, among `num_clients` clients."""
 
-    def __init__(self, settings: FaultSettings, num_clients: int, streams: RandomStreams) -> None:
-        self.settings = settings
+    def __init__(
+        self, settings: FaultSettings, num_clients: int, streams: RandomStreams, jitter: Jitter = NO_JITTER
+    ) -> None:
+        self.settings, self._jitter, self._jitters = settings, jitter, jitter.of_visits
         self._streams = streams
         self._permutations_of: dict[int, Ints] = {}
         self.byzantine = _draw_byzantine(settings.byzantine, num_clients, streams)
@@ -70,8 +75,11 @@ class Faults:
 
         `payload` (visits,) is what they transfer without packet loss.
         """
+        jitter = self._jitter.visit_factors(self._streams, dispatch, clients) if self._jitters else None
         return VisitFaults(
-            work=self.sent(payload, clients, dispatch, 0), crashes_at=self._crashes_at(dispatch, clients)
+            work=self.sent(payload, clients, dispatch, 0),
+            crashes_at=self._crashes_at(dispatch, clients),
+            factors=jitter,
         )
 
     def _crashes_at(self, number: int, clients: Ints) -> Floats:

@@ -430,6 +430,8 @@ class Federation(Stateful):
             payload = replace(payload, download_bytes=payload.download_bytes + base)
         faults = self._faults.visits(dispatch, clients, payload)
         requests_s, phases = self._requests.busy_s(clients), self._latency.phases(clients, faults.work)
+        if faults.factors is not None:
+            phases = phases.times(*faults.factors)
         sent_before: Floats | None = None
         if self._pushing.pushes:
             sent_before = self._pushing.held_shares(row_of_visit, client, row, downloaded, len(clients))

@@ -134,7 +134,7 @@ class Views:
         if assignment is not None and assignment.members.shape[1] > 1:
             models = np.maximum((assignment.members[ids] >= 0).sum(axis=1), 1).astype(np.float64)
         samples = self._run.settings.visit_samples(self._run.stream.held(ids, "train").counts())
-        return expected_phases(ids, models, samples, self._costs, self._run.latency).total_s
+        return expected_phases(ids, models, samples, self._costs, self._run.latency.expected).total_s
 
     def _concepts_for(self, part: Part) -> Ints | None:
         _refuse_unless_oracle(part, "concepts")

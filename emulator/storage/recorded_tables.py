@@ -89,6 +89,9 @@ TEXT = pa.dictionary(pa.int32(), pa.string())
 CLIENTS = pa.schema([*CLIENTS_UNNAMED, *_columns("client_name", "device_id", kind=TEXT)])
 """`clients.parquet`: a row per client, by client id. `device_id` is the id in the row `device`, or null."""
 
+CLIENTS_OF_MODEL = pa.schema([*CLIENTS, pa.field("device_factor", pa.float64())])
+"""`clients.parquet` with `devices.jitter.model`: the factor of each device's computing on the arm's model."""
+
 
 DEVICE = ("device", "device_id")
 """The columns that are null without a table of devices."""
@@ -105,7 +108,7 @@ def write_clients(
 
     Args:
         path: the file.
-        devices: the columns (N,) of the fleet, by name.
+        devices: the columns (N,) of the fleet, by name, and `device_factor` if devices have one.
         rows: (N,) the row of the profile's table that each client's device is; None without a table.
         ids: the id in each row of that table.
         names: (N,) the names of the clients, texts or numbers; None: 0, 1, 2, ...
@@ -120,7 +123,8 @@ def write_clients(
         else _texts(ids).take(_column(rows)),
         **{name: _column(values) for name, values in devices.items()},
     }
-    schema = _plain(CLIENTS)  # Parquet makes a dictionary for each group of rows
+    layout = CLIENTS_OF_MODEL if "device_factor" in devices else CLIENTS
+    schema = _plain(layout)  # Parquet makes a dictionary for each group of rows
     typed = [columns[field.name].cast(field.type) for field in schema]
     table = pa.Table.from_arrays(typed, schema=schema)
     with replacing(path) as file, pq.ParquetWriter(file, schema, compression="zstd") as writer:
@@ -154,8 +158,8 @@ def read_visits(path: Path) -> pa.Table:
 
 
 def read_clients(path: Path) -> pa.Table:
-    """The table in a `clients.parquet`: `CLIENTS`, or `CLIENTS_UNNAMED`; DataFileError if it is damaged."""
-    table = _read(path, (CLIENTS_UNNAMED, CLIENTS), MOST_CLIENTS)
+    """The table in a `clients.parquet`, in one of its three layouts; DataFileError if it is damaged."""
+    table = _read(path, (CLIENTS_UNNAMED, CLIENTS, CLIENTS_OF_MODEL), MOST_CLIENTS)
     clients = table.column("client").to_numpy()
     if not np.array_equal(clients, np.arange(len(clients))):
         raise DataFileError(path, "damaged: its clients are not 0, 1, 2, ...")

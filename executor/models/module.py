@@ -20,7 +20,7 @@ OF_TRACE = ("sample_shape", "num_labels")
 
 
 class ModuleSettings(Settings):
-    """The keyword arguments of a module, as they are given: any that its signature takes."""
+    """The keyword arguments of a module, by name: any that its signature takes."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -29,6 +29,7 @@ class ModuleSettings(Settings):
     @model_validator(mode="before")
     @classmethod
     def _refuse_unknown_keys(cls, values: Any) -> Any:
+        """Also sorts the keys: models are the same in whichever order a table gives their arguments."""
         parameters = cls.signature.parameters.values()
         kinds = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY
         names = [part.name for part in parameters if part.kind in kinds]
@@ -40,7 +41,7 @@ class ModuleSettings(Settings):
         for name in needed:
             if name not in {*values, *OF_TRACE}:
                 raise ValueError(f"lacks the argument {name!r}; {takes}; give it in the table, beside kind")
-        return values
+        return dict(sorted(values.items()))
 
 
 def as_model(found: Any, name: str, what: str) -> Any:
@@ -73,10 +74,13 @@ def _model_of(make: Callable[..., nn.Module]) -> type[ModelSpec]:
     """The model whose module `make` returns."""
     signature = inspect.signature(make)
 
-    def build(self: ModelSpec, sample_shape: tuple[int, ...], num_labels: int) -> nn.Module:
+    def arguments(self: ModelSpec, sample_shape: tuple[int, ...], num_labels: int) -> dict[str, Any]:
         facts = zip(OF_TRACE, (tuple(sample_shape), num_labels), strict=True)
         of_trace: dict[str, Any] = {key: fact for key, fact in facts if key in signature.parameters}
-        return make(**of_trace | (self.settings.model_extra or {}))
+        return of_trace | (self.settings.model_extra or {})
+
+    def build(self: ModelSpec, sample_shape: tuple[int, ...], num_labels: int) -> nn.Module:
+        return make(**arguments(self, sample_shape, num_labels))
 
     members = {
         "__module__": make.__module__,
@@ -85,6 +89,7 @@ def _model_of(make: Callable[..., nn.Module]) -> type[ModelSpec]:
         "Settings": type("Arguments", (ModuleSettings,), {"signature": signature}),
         "has_values": True,
         "made_of": staticmethod(make),
+        "arguments": arguments,
         "build": build,
     }
     return type(make.__name__, (ModelSpec,), members)

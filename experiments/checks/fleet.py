@@ -101,8 +101,8 @@ def limit_of(pacing: Pacing) -> tuple[float, str]:
 
 
 def refuse_unreachable_limit(experiment: Experiment, visits: Visits, world: World) -> None:
-    """ConfigurationError if no client can ever finish a visit within the limit."""
-    if visits.limit_s < visits.least_s:
+    """ConfigurationError if no client can ever finish a visit within the limit; jitter may shorten one."""
+    if visits.limit_s < visits.least_s and not experiment.devices.jitter.of_visits:
         hints = "".join(f"; {hint}" for hint in unit_hints(world))
         raise ConfigurationError(
             f"{visits.limit}: no client can finish a visit in it: without its download the shortest takes "
@@ -145,13 +145,14 @@ def run_s(experiment: Experiment, pacing: Pacing, visit_s: float) -> float:
     return experiment.round.rounds * each
 
 
-def visit_warnings(arm: str, visits: Visits) -> Iterator[str]:
+def visit_warnings(experiment: Experiment, arm: str, visits: Visits) -> Iterator[str]:
     """That hardly a client of an arm finishes a visit in time."""
     share = float(visits.finishes.mean())
+    profile = "devices.profile" + (" before jitter" if experiment.devices.jitter.of_visits else "")
     if share < FEWEST:
         yield (
             f"arm {arm!r}: {100 * share:.2g} % of the clients can finish a visit within {visits.limit}; the "
-            f"median takes {visits.spread_s()[1]:,.4g} s, by devices.profile; raise the limit, or lower "
+            f"median takes {visits.spread_s()[1]:,.4g} s, by {profile}; raise the limit, or lower "
             f"training.local_steps or devices.model_factor"
         )
 

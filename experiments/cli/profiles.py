@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from experiments.cli.completing import TraceOrConfiguration
+from experiments.cli.completing import TraceOrConfiguration, arms, configurations
 from experiments.cli.output import OutputFormat, as_text, print_json, print_table, say
 from experiments.cli.paths import Data, path_for
 from experiments.shipped import take
@@ -28,6 +28,20 @@ READABLE = {
 """The heading of each column in a table, and the factor that converts its values to the unit there."""
 
 app = typer.Typer(no_args_is_help=True, help="Device profiles: how fast the clients compute and communicate.")
+
+Config = Annotated[
+    Path,
+    typer.Argument(
+        help="A configuration (.toml), or the name of a shipped one.",
+        metavar="CONFIG",
+        parser=path_for("CONFIG"),
+        autocompletion=configurations,
+    ),
+]
+ArmName = Annotated[
+    str | None, typer.Option("--arm", help="Whose model it is, where arms differ in it.", autocompletion=arms)
+]
+Rate = Annotated[float | None, typer.Option(min=0, help="Of this device's link, as you know it.")]
 
 Format = Annotated[OutputFormat, typer.Option("--format", help="A table, or JSON on stdout.")]
 
@@ -140,6 +154,53 @@ def print_template(
         [columns, *([name, *empty] for name in client_names(take(path, folders=False).path, data))]
     )
     say(text.getvalue().removesuffix("\n"))
+
+
+@app.command("measure")
+def measure_device(
+    config: Config,
+    arm: ArmName = None,
+    threads: Annotated[int | None, typer.Option(min=1, help="Threads of torch; else its own number.")] = None,
+    download_mbps: Rate = None,
+    upload_mbps: Rate = None,
+    latency_ms: Rate = None,
+    data: Data = None,
+) -> None:
+    """Time this machine, and print its row of a fleet.
+
+    Training steps of the configuration's model are timed. The row has a header; profiles add puts it into a
+    fleet. Its seconds are the median of 30 repeats, sd_of_log the standard deviation of their logarithm.
+    """
+    from experiments.measuring.script import measure, script
+
+    rates = {"download-mbps": download_mbps, "upload-mbps": upload_mbps, "latency-ms": latency_ms}
+    text = script(take(config, folders=False).path, arm, data, is_for_here=True)
+    row, notes = measure(text, {"threads": threads, **rates})
+    say(row.removesuffix("\n"))
+    say(notes.removesuffix("\n"), aside=True)
+
+
+@app.command("script")
+def print_script(config: Config, arm: ArmName = None, data: Data = None) -> None:
+    """Print a file that times another device.
+
+    It needs Python and torch: python measure.py --download-mbps 50 --upload-mbps 10 > row.csv
+    """
+    from experiments.measuring.script import script
+
+    say(script(take(config, folders=False).path, arm, data, is_for_here=False).removesuffix("\n"))
+
+
+@app.command("add")
+def add_row(
+    fleet: Annotated[Path, typer.Argument(help="A .csv; begun if missing.", parser=path_for("FLEET"))],
+    row: Annotated[Path, typer.Argument(help="A measured row.", parser=path_for("ROW"))],
+    name: Annotated[str, typer.Option("--id", help="The device_id that the row gets.")],
+) -> None:
+    """Add the measured row of a device to a fleet."""
+    from device_profiles.adding import add_device
+
+    say(f"{fleet}: {add_device(fleet, row, name).counts['devices']:,} devices")
 
 
 @app.command("import-fedscale")

@@ -14,7 +14,7 @@ import linecache
 import logging
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import MISSING, Field
 from enum import Enum
@@ -121,26 +121,22 @@ class Code:
         defaults = {**dict(zip(names, values, strict=True)), **(function.__kwdefaults__ or {})}
         inner = {**_closure(function), **defaults}
         self._read({f"{where}.{name}": value for name, value in inner.items()})
-        self._read(dict(self._globals(code, scope)))
+        self._note(code, scope["__name__"])
+        self._read(dict(globals_of(code, scope, self._is_own)))
 
-    def _globals(self, code: CodeType, scope: dict[str, Any]) -> Iterator[tuple[str, Any]]:
-        """The globals that code reads, and the attributes of modules of one's own, by "module:name"."""
-        holder: dict[str, Any] = {}  # whose attribute is read next
+    def _note(self, code: CodeType, module: str) -> None:
+        """Note what code stores, and what a script imports as it runs."""
         receiver = ""
         for step in dis.get_instructions(code):
             kind, name = step.opname, step.argval
             if kind == "STORE_GLOBAL" or (kind == "STORE_ATTR" and "self" not in receiver):
                 self.stored.add(name)
-            elif kind == "IMPORT_NAME" and scope["__name__"] == MAIN:
+            elif kind == "IMPORT_NAME" and module == MAIN:
                 self.modules.add(name)
-            holder = scope if kind in LOADS_NAME else holder if kind in LOADS_ATTRIBUTE else {}
-            if name in holder and not name.startswith("__"):
-                yield f"{holder['__name__']}:{name}", holder[name]
-            value, receiver = holder.get(name), str(name)
-            holder = vars(value) if isinstance(value, ModuleType) and self._is_own(value.__name__) else {}
+            receiver = str(name)
         for constant in code.co_consts:
             if isinstance(constant, CodeType):
-                yield from self._globals(constant, scope)
+                self._note(constant, module)
 
     def _read(self, values: dict[str, Any]) -> None:
         for name, value in sorted(values.items(), key=itemgetter(0)):
@@ -198,6 +194,32 @@ class Code:
             return False
         file = getattr(sys.modules.get(module), "__file__", None)
         return top_of(module) in (MAIN, self._top) or (file is not None and not is_installed(file))
+
+
+def globals_of(
+    code: CodeType, scope: Mapping[str, Any], is_own: Callable[[str], bool]
+) -> Iterator[tuple[str, Any]]:
+    """The globals that code reads, and the attributes of modules of one's own.
+
+    Args:
+        code: What reads them.
+        scope: All globals of its module.
+        is_own: Whether a module is of one's own, by its name.
+
+    Yields:
+        What is read as "module:name", and its value.
+    """
+    holder: Mapping[str, Any] = {}  # whose attribute is read next
+    for step in dis.get_instructions(code):
+        kind, name = step.opname, step.argval
+        holder = scope if kind in LOADS_NAME else holder if kind in LOADS_ATTRIBUTE else {}
+        if name in holder and not name.startswith("__"):
+            yield f"{holder['__name__']}:{name}", holder[name]
+        value = holder.get(name)
+        holder = vars(value) if isinstance(value, ModuleType) and is_own(value.__name__) else {}
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from globals_of(constant, scope, is_own)
 
 
 def _kind(value: Any) -> type:

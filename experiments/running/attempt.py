@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import Any
 
 from device_profiles.fleet import Fleet
-from emulator.arrays import Ints
+from emulator.arrays import Floats, Ints
 from emulator.emulation import Emulation, Log, Observer
 from emulator.errors import CheckpointError, DataFileError, RunError
 from emulator.messages import VisitRows
@@ -97,6 +97,7 @@ class Attempt:
         header: First line of the log.
         build: Builds a fresh emulation.
         fleet: The clients' devices.
+        device_factor: (N,) how each departs from `model_factor`; None: none does.
         client_names: The clients' names, as a trace has them.
         log_visits: Whether the emulation logs visits.
         observer: Called after every round.
@@ -122,6 +123,7 @@ class Attempt:
         header: dict[str, Any],
         build: Build,
         fleet: Fleet,
+        device_factor: Floats | None,
         client_names: Sequence[str] | Ints | None,
         log_visits: bool,
         observer: Observer,
@@ -136,6 +138,7 @@ class Attempt:
         self._log_path = directory.run_file(arm, seed, "log.jsonl")
         self._visits_path = directory.run_file(arm, seed, "visits.arrow")
         self._fleet, self._client_names, self._logs_visits = fleet, client_names, log_visits
+        self._devices = fleet.columns() | ({} if device_factor is None else {"device_factor": device_factor})
         self._settings = settings
         self._header = header
         self._build = build
@@ -239,7 +242,7 @@ class Attempt:
             self._log.close()
         run, fleet = (self._arm, self._seed), self._fleet
         path = self._directory.run_file(*run, "clients.parquet")
-        write_clients(path, fleet.columns(), fleet.device, fleet.ids, self._client_names)
+        write_clients(path, self._devices, fleet.device, fleet.ids, self._client_names)
         if self._visits is not None:
             with naming_file(self._visits_path):
                 self._visits.close()

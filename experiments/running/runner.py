@@ -36,6 +36,7 @@ from experiments.build import (
     build_emulation,
     build_executor,
     build_world,
+    device_factors,
     run_header,
 )
 from experiments.checks.arms import check_arms, late_reporting
@@ -324,6 +325,7 @@ def _run_to_end(
             plan.experiment, arm, world, executor, watch.over(log), observers, stopwatch, reference, measuring
         ),
         fleet=world.fleet,
+        device_factor=device_factors(plan.experiment, arm, world),
         client_names=world.trace.client_names,
         log_visits=plan.experiment.round.log_visits,
         observer=_observer(run, plan.experiment.round, progress, tracking),

@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 
 from emulator.arrays import Floats, Ints
-from emulator.latency import TIME_MODELS, DriftscaleLatency, FedScaleLatency, Phases
+from emulator.latency import NO_JITTER, TIME_MODELS, DriftscaleLatency, FedScaleLatency, Jitter, Phases
 from emulator.messages import Work
+from emulator.seeding import RandomStreams
 from tests.fakes import INF, FakeAvailability, ints
 
 FIRST: Ints = np.array([0])
@@ -124,3 +125,73 @@ def test_a_visit_without_transfer_moves_no_bytes() -> None:
     work = Work.of(1, trained_samples=2)
     phases = DriftscaleLatency(FLEET).phases(FIRST, work)
     assert [side.item() for side in phases.moved(work, np.array([0.5]))] == [0.0, 0.0]
+
+
+# -- jitter -------------------------------------------------------------------------------------------------
+
+MANY = 100_000
+EVERYONE = np.arange(MANY)
+SPREAD = Jitter(compute=0.03, network=0.3, model=0.2)
+
+
+def refuse_unless_normal(factors: Floats, deviation: float) -> None:
+    """The log has mean 0 and this standard deviation, to 1 % of it: 3 or 4 standard errors."""
+    logs = np.log(factors)
+    assert abs(logs.mean()) < 0.01 * deviation
+    assert abs(logs.std() - deviation) < 0.01 * deviation
+    assert 0.65 * MANY < (np.abs(logs) < deviation).sum() < 0.72 * MANY  # 68.3 % of a normal
+
+
+def test_the_logs_of_factors_are_normal_with_mean_0_and_the_given_deviations() -> None:
+    compute, network = SPREAD.visit_factors(RandomStreams(1), 3, EVERYONE)
+    devices = SPREAD.device_factors(RandomStreams(1), MANY, "mlp")
+    assert devices is not None
+    for factors, deviation in ((compute, 0.03), (network, 0.3), (devices, 0.2)):
+        refuse_unless_normal(factors, deviation)
+    together = np.corrcoef([np.log(compute), np.log(network), np.log(devices)])
+    assert np.abs(together - np.eye(3)).max() < 0.015
+
+
+def test_the_factors_of_a_visit_follow_from_the_seed_the_dispatch_and_the_client_alone() -> None:
+    streams = RandomStreams(5)
+    of_all = SPREAD.visit_factors(streams, 7, np.arange(50))
+    of_two = SPREAD.visit_factors(streams, 7, ints(30, 4))
+    assert [factors.tolist() for factors in of_two] == [factors[[30, 4]].tolist() for factors in of_all]
+    for moved in (
+        SPREAD.visit_factors(streams, 8, ints(4)),
+        SPREAD.visit_factors(RandomStreams(6), 7, ints(4)),
+    ):
+        assert not set(np.array(moved).ravel()) & set(np.array(of_two).ravel())
+
+
+def test_a_device_has_a_factor_for_each_model_whatever_the_number_of_clients() -> None:
+    streams = RandomStreams(5)
+    first, second = (SPREAD.device_factors(streams, 9, name) for name in ("cnn", "mlp"))
+    again = SPREAD.device_factors(streams, 4, "cnn")
+    assert first is not None
+    assert second is not None
+    assert again is not None
+    assert again.tolist() == first[:4].tolist()
+    assert not set(first) & set(second)
+    assert NO_JITTER.device_factors(streams, 9, "cnn") is None
+
+
+def test_a_device_factor_multiplies_all_computing_and_is_not_expected() -> None:
+    """Three samples of 2 s, of which one of two is only predicted; the transfers stay."""
+    work = Work.of(2, download_bytes=1000, trained_samples=3, forward_samples=3)
+    both = np.array([1, 0])
+    latency = DriftscaleLatency(FLEET, 2.0, np.array([3.0, 0.5]))
+    plain, slower = latency.expected.phases(both, work), latency.phases(both, work)
+    assert slower.compute_s.tolist() == [0.5 * plain.compute_s[0], 3 * plain.compute_s[1]]
+    assert slower.download_s.tolist() == plain.download_s.tolist()
+    assert plain.total_s.tolist() == DriftscaleLatency(FLEET, 2.0).phases(both, work).total_s.tolist()
+
+
+def test_factors_of_a_visit_multiply_its_computing_and_both_transfers() -> None:
+    phases = Phases(np.array([1.0, 2.0]), np.array([3.0, 4.0]), np.array([5.0, 6.0]))
+    times = phases.times(np.array([10.0, 2.0]), np.array([0.5, 4.0]))
+    assert [times.download_s.tolist(), times.compute_s.tolist(), times.upload_s.tolist()] == [
+        [0.5, 8.0],
+        [30.0, 8.0],
+        [2.5, 24.0],
+    ]

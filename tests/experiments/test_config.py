@@ -50,6 +50,7 @@ def test_omitted_settings_have_the_documented_defaults() -> None:
         "model_factor": "flops",
         "assign": "draw",
         "unmatched": "refuse",
+        "jitter": {"compute": 0.0, "network": 0.0, "model": 0.0},
     }
     assert resolved["report"] == {"window": 5, "targets": []}
     assert resolved["round"] | {"rounds": 1, "participants": 1} == {

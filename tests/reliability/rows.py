@@ -113,7 +113,10 @@ ARMS: Mapping[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {
         merged(
             PHONES,
             {
-                "devices": {"availability": "availability.csv"},
+                "devices": {
+                    "availability": "availability.csv",
+                    "jitter": {"compute": 0.1, "network": 0.3, "model": 0.2},
+                },
                 "round": {"rounds": 6, "seconds_per_round": 1.5, "evaluate_every_s": 2},
                 "faults": {"crash": 0.1, "loss": 0.1},
             },

@@ -14,7 +14,7 @@ from emulator.storage.state_tree import as_tree, to_bytes
 from emulator.storage.stateful import Stateful
 from executor.executor import LocalExecutor
 from executor.replicas import ReplicatedExecutor
-from experiments.build import World, build_emulation, build_executor, run_header
+from experiments.build import World, build_emulation, build_executor, device_factors, run_header
 from experiments.config import Experiment
 from experiments.own_packages import OUR_PACKAGES
 from experiments.reference import build_measuring, build_reference
@@ -72,6 +72,7 @@ class Stopped:
                 measuring,
             ),
             fleet=self.world.fleet,
+            device_factor=device_factors(self.experiment, self.arm, self.world),
             client_names=self.world.trace.client_names,
             log_visits=self.experiment.round.log_visits,
             observer=observer,

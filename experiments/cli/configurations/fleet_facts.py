@@ -11,6 +11,7 @@ import numpy as np
 
 from coordinator.federation.method import Parts
 from emulator.arrays import Floats
+from emulator.latency import NO_JITTER
 from emulator.messages import SolverFacts
 from experiments.build import World, build_executor, build_parts, round_settings
 from experiments.checks.fleet import (
@@ -53,7 +54,7 @@ def fleet_facts(experiment: Experiment, world: World, note: Callable[[str], None
             about = float(f"{max(1, length_s / round_s(pacing, median_s)):.2g}")
             facts[arm.name]["rounds of a run"] = f"about {about:,.0f}, if every visit takes the median"
             most = max(most, length_s / round_s(pacing, least_s))
-        warnings += visit_warnings(arm.name, visits)
+        warnings += visit_warnings(experiment, arm.name, visits)
         warnings += evaluation_warnings(experiment, arm.name, visits, pacing, first_s)
     warnings += [f"devices.profile: {hint}" for hint in unit_hints(world)]
     warnings += online_warnings(experiment, from_s, longest_s)
@@ -68,6 +69,7 @@ def fleet_facts(experiment: Experiment, world: World, note: Callable[[str], None
     by_arm = {name: {arm: known[name] for arm, known in facts.items() if name in known} for name in names}
     return {
         **{f"{FLEET}{name}": text for name, text in world.assigned.items()},
+        **_jitter(experiment),
         **{f"{FLEET}{name}": _by_arm(texts) for name, texts in by_arm.items()},
         f"{FLEET}online at the start": int((from_s == 0).sum()),
         f"{FLEET}online from": _online(experiment, from_s, end_s(experiment, typical_s, first_s)),
@@ -110,6 +112,16 @@ def _assumed(experiment: Experiment, arm: Arm, solver: SolverFacts, parts: Parts
     assumed = [epochs] if settings.local_epochs is not None else []
     assumed += [f"before schedules set {name}" for name in set_by_schedules(parts)]
     return f" ({', '.join(assumed)})" if assumed else ""
+
+
+def _jitter(experiment: Experiment) -> dict[str, str]:
+    """The three standard deviations, if one is not 0."""
+    jitter = experiment.devices.jitter
+    if jitter == NO_JITTER:
+        return {}
+    deviations = f"compute {jitter.compute:g}, network {jitter.network:g}, model {jitter.model:g}"
+    visits = "; seconds are before that of visits" if jitter.of_visits else ""
+    return {f"{FLEET}jitter": f"sd of the logs of factors: {deviations}{visits}"}
 
 
 def _by_arm(texts: Mapping[str, str]) -> str:

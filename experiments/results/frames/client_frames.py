@@ -19,7 +19,7 @@ from experiments.results.statistics.clients.participation import ids_of
 from experiments.results.statistics.horizon import Horizon
 
 DEVICE = ("seconds_per_sample", "download_bytes_per_s", "upload_bytes_per_s", "latency_s")
-"""The columns of a client's device, beside the row of the profile's table."""
+"""The columns of a client's device, beside the row of the profile's table, and `device_factor`."""
 
 
 def clients_frame(run: ReportedRun, horizon: Horizon, devices: pa.Table | None) -> pd.DataFrame:
@@ -29,7 +29,8 @@ def clients_frame(run: ReportedRun, horizon: Horizon, devices: pa.Table | None) 
     evaluation, NaN and missing for a client that was not scored then, and no columns at all if the run did
     not log them (`round.log_client_accuracy`); `cluster`, missing for a client in none; `participations` and
     `completed`, visits begun and completed; `device`, the row of the profile's table, and the columns
-    `DEVICE`, no columns if `devices` is None; and names, see `with_names`.
+    `DEVICE`, no columns if `devices` is None, and `device_factor` if devices have one; and names, see
+    `with_names`.
 
     Raises:
         InputError: The log has a client that the run does not have.
@@ -48,7 +49,7 @@ def clients_frame(run: ReportedRun, horizon: Horizon, devices: pa.Table | None) 
     columns["completed"] = _visits(run, [record.completed for record in records], count)
     if devices is not None:
         known = typed_frame(devices, ["device"])
-        columns |= {name: known[name] for name in ("device", *DEVICE)}
+        columns |= {name: known[name] for name in ("device", *DEVICE, "device_factor") if name in known}
     return with_names(pd.DataFrame(columns), devices)
 
 

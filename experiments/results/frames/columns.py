@@ -180,6 +180,10 @@ _CLIENTS: Mapping[str, Column] = {
     "download_bytes_per_s": Column("its bandwidth down", "bytes per virtual second"),
     "upload_bytes_per_s": Column("its bandwidth up", "bytes per virtual second"),
     "latency_s": Column("its latency", SECONDS),
+    "device_factor": Column(
+        "factor on all its computing, the same for every arm with this model",
+        absent="without `devices.jitter.model`",
+    ),
 }
 
 _VISITS: Mapping[str, Column] = {

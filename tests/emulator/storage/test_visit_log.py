@@ -308,7 +308,9 @@ def test_a_table_of_clients_from_before_they_had_names_is_read(tmp_path: Path) -
     pq.write_table(pq.read_table(path).select(CLIENTS_UNNAMED.names), path)
     assert read_clients(path).schema == CLIENTS_UNNAMED
     pq.write_table(pq.read_table(path).select(CLIENTS_UNNAMED.names[:-1]), path)
-    with pytest.raises(DataFileError, match=r"latency_s, with or without client_name and device_id, of"):
+    with pytest.raises(
+        DataFileError, match=r"with or without client_name and device_id and device_factor, of"
+    ):
         read_clients(path)
 
 

@@ -11,6 +11,9 @@ from typer.testing import CliRunner
 
 from emulator.errors import DataFileError, InputError, UnknownNameError
 from experiments.cli.profiles import app
+from experiments.measuring import script
+from tests.experiments.small import write_small
+from tests.processes import forked
 
 PHONES = """\
 device_id,seconds_per_sample,download_bytes_per_s,upload_bytes_per_s
@@ -148,3 +151,28 @@ def test_the_commands_import_nothing_heavy_before_they_run() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.slow
+def test_a_device_is_measured_and_its_row_joins_a_fleet(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(subprocess, "run", forked.run)
+    monkeypatch.setattr(script, "MODEL", f"\nPAUSE_S = WARM_UP_S = REPEAT_S = 1e-3\n{script.MODEL}")
+    measured = ("measure", write_small(tmp_path), "--threads", "1", "--download-mbps", "40")
+    ended = CliRunner().invoke(app, [*map(str, measured), "--upload-mbps", "10"])
+    assert ended.exit_code == 0, ended.output
+    assert "devices.model_factor = 1 and devices.jitter.model = 0" in ended.stderr
+    row, fleet = tmp_path / "row.csv", tmp_path / "fleet.csv"
+    row.write_text(ended.stdout)
+    assert out("add", fleet, row, "--id", "mine") == f"{fleet}: 1 devices\n"
+    assert "ok" in out("check", fleet)
+    row.write_text(CliRunner().invoke(app, [*map(str, measured)]).stdout)
+    with pytest.raises(DataFileError, match="no rates; measure again with --upload-mbps"):
+        out("add", fleet, row, "--id", "second")
+
+
+def test_the_script_of_a_shipped_configuration_has_its_model_layer_by_layer() -> None:
+    text = out("script", "digits")
+    assert "'1': nn.Linear(in_features=64, out_features=64)" in text
+    compile(text, "measure.py", "exec")

@@ -11,7 +11,7 @@ import pytest
 
 from emulator.errors import ResumableError
 from emulator.storage import visit_log
-from emulator.storage.recorded_tables import CLIENTS, OUTCOMES, PHASES, VISITS
+from emulator.storage.recorded_tables import CLIENTS, CLIENTS_OF_MODEL, OUTCOMES, PHASES, VISITS
 from experiments.build import build_world
 from experiments.config import Experiment
 from experiments.locating import locator
@@ -26,6 +26,11 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "over-commitment": {"round": {"over_commit": 1.7, "participants": 5}},
     "clusters": {"arm": [{"name": "a", "clusterer": {"kind": "fielding", "max_clusters": 3}}]},
     "faults": {"faults": FAULTS, "round": {"over_commit": 2.0}},
+    "jitter": {
+        "devices": {"jitter": {"compute": 0.3, "network": 0.5, "model": 0.2}},
+        "faults": FAULTS,
+        "round": {"over_commit": 1.5},
+    },
     "deadline": {"arm": [{"name": "a", "pacing": {"kind": "sync", "deadline_s": 2.0}}]},
     "pooled": {"arm": [{"name": "a", "clusterer": "fielding", "pacing": POOLED}]},
 }
@@ -39,6 +44,7 @@ def logging(changes: dict[str, Any], folder: Path, rounds: int = 8) -> Experimen
     (folder / "phones.csv").write_text(DEVICES)
     (folder / "online.csv").write_text(WINDOWS)
     devices = {"profile": str(folder / "phones.csv"), "availability": str(folder / "online.csv")}
+    devices |= changes.get("devices", {})
     arms = {"arm": [{"name": "a"}], **changes}
     round_ = {"rounds": rounds, "participants": 4, "log_visits": True, **changes.get("round", {})}
     return small(**{**arms, "devices": devices, "round": round_})
@@ -85,7 +91,7 @@ def test_visits_reproduce_the_end_the_clients_and_the_bytes_of_every_round(
     assert "completed" in outcomes <= set(OUTCOMES)
 
 
-@pytest.mark.parametrize("changes", [SETTINGS["faults"], BUFFERED], ids=["faults", "buffered"])
+@pytest.mark.parametrize("changes", [SETTINGS["jitter"], BUFFERED], ids=["jitter", "buffered"])
 @pytest.mark.parametrize("rows_of_batch", [5, 1000])
 def test_a_run_that_is_stopped_after_every_step_has_the_same_visits_to_the_last_byte(
     changes: dict[str, Any], rows_of_batch: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -115,6 +121,26 @@ def test_clients_have_the_row_of_their_device_in_the_table_of_the_profile(tmp_pa
     assert sorted(set(devices)) == [0, 1, 2, 3, 4]
     of_visits = [devices[client] for client in visits["client"].to_pylist()]
     assert visits["device"].to_pylist() == of_visits
+
+
+def test_arms_of_one_model_have_the_same_device_factors_and_the_log_names_the_deviations(
+    tmp_path: Path,
+) -> None:
+    arms = [{"name": "a"}, {"name": "median", "aggregator": "median"}, {"name": "mlp"}]
+    arms[2]["training"] = {"model": {"kind": "mlp", "hidden": [4]}}  # type: ignore[assignment]
+    experiment = logging({"arm": arms, "devices": {"jitter": {"model": 0.4}}}, tmp_path, rounds=1)
+    play(experiment, tmp_path / "out", tmp_path)
+    directory = RunDirectory(tmp_path / "out")
+    factors = {}
+    for arm in ("a", "median", "mlp"):
+        clients = directory.read_clients(arm, 0)
+        assert clients is not None
+        assert clients.schema.equals(CLIENTS_OF_MODEL)
+        factors[arm] = clients["device_factor"].to_pylist()
+        jitter = {"compute": 0.0, "network": 0.0, "model": 0.4}
+        assert directory.read_run(arm, 0).header["jitter"] == jitter
+    assert factors["a"] == factors["median"]
+    assert not set(factors["a"]) & set(factors["mlp"])
 
 
 def test_a_run_without_the_option_has_no_visits_and_the_same_log(tmp_path: Path) -> None:

@@ -329,6 +329,33 @@ def test_a_limit_below_every_visit_is_refused_before_any_round(
     )
 
 
+def test_with_jitter_of_visits_a_limit_below_every_visit_is_a_warning(tmp_path: Path) -> None:
+    arm = {"name": "a", "pacing": {"kind": "sync", "deadline_s": 4.4}}
+    for jitter, is_refused in (({"model": 1e-9}, True), ({"network": 0.1}, False), ({"compute": 0.1}, False)):
+        experiment = experiment_of(tmp_path, arm=[arm], devices={"jitter": jitter})
+        world = build_world(experiment, 0, locator(tmp_path, None))
+        with pytest.raises(ConfigurationError, match="no client can finish") if is_refused else nullcontext():
+            check_arms(experiment, ["a"], world)
+    (warning,) = warned(tmp_path, arm=[arm], devices={"jitter": {"compute": 0.1}})
+    assert "arm 'a': 0 % of the clients can finish a visit within pacing.deadline_s = 4.4" in warning
+    assert "by devices.profile before jitter; raise the limit" in warning
+
+
+def test_the_facts_have_the_factors_of_devices_and_the_deviations(tmp_path: Path) -> None:
+    """A factor moves computing alone, which is 2 to 12 s."""
+    plain = facts_of(tmp_path)
+    assert "fleet: jitter" not in plain
+    facts = facts_of(tmp_path, devices={"jitter": {"model": 0.4}})
+    assert facts["fleet: jitter"] == "sd of the logs of factors: compute 0, network 0, model 0.4"
+    assert facts["fleet: seconds of upload"] == plain["fleet: seconds of upload"]
+    assert facts["fleet: seconds of compute"] != plain["fleet: seconds of compute"]
+    of_visits = facts_of(tmp_path, devices={"jitter": {"network": 0.3}})
+    assert of_visits["fleet: jitter"] == (
+        "sd of the logs of factors: compute 0, network 0.3, model 0; seconds are before that of visits"
+    )
+    assert of_visits["fleet: seconds of a visit"] == plain["fleet: seconds of a visit"]
+
+
 def test_where_steps_are_not_certain_only_the_upload_is_held_against_a_limit(tmp_path: Path) -> None:
     for duration_s, is_refused in ((2.5, False), (2.4, True)):
         arm = {"name": "a", "pacing": {"kind": "fixed", "duration_s": duration_s}}

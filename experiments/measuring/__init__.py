@@ -1,0 +1,1 @@
+"""A device measured: the file that times the model of a configuration on it."""
