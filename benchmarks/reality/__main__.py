@@ -18,7 +18,7 @@ import numpy as np
 from benchmarks.figures import machine, versions
 from benchmarks.measure import ROOT
 from benchmarks.reality.comparing import BAR, BEFORE, error, predictions, refuse
-from benchmarks.reality.emulated import Emulated, emulate, work
+from benchmarks.reality.emulated import Emulated, emulate, seconds_per_sample, work
 from emulator.errors import InputError, RunError
 from experiments.cli import main
 from experiments.cli.output import as_text, note, print_table, say
@@ -31,8 +31,8 @@ SCOPE = f"""\
 Errors are shares of the predicted seconds: the size in the median round, the sum, the worst round. The
 emulator and its mutants are given the seconds that clients reported to have computed: what they predict from
 profile and log before the play is transfers and the wait for the last answer. The bar of {BAR:.0%}, of median
-and sum, is theirs. "{BEFORE}" takes the seconds of a step on this machine, timed before;
-it has no bar. Not shown: over-commitment, drop-outs, buffers, phones, a server's link."""
+and sum, is theirs. "{BEFORE}" takes what profiles measure says of this machine; it has no
+bar. Not shown: over-commitment, drop-outs, buffers, phones, a server's link."""
 
 
 def reality() -> None:
@@ -40,16 +40,16 @@ def reality() -> None:
     if not PYTHON.exists():
         raise InputError(f"{PYTHON}: no such file; `make reality` makes this venv of Flower")
     began, given = f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC", work()
-    per_sample_s = flower("time", OUT / "time", given)
+    per_sample_s = seconds_per_sample()
     runs = {name: emulate(name, OUT / name, per_sample_s) for name in FLEETS}
     fleets = {}
     for name, run in runs.items():
         note(f"{name}: Flower plays {len(run.rounds)} rounds")
         given |= run.work(per_sample_s)
-        fleets[name] = compared(run, flower("serve", OUT / name, given | {"batch_seeds": [0]}))
+        fleets[name] = compared(run, flower(OUT / name, given | {"batch_seeds": [0]}))
     note("Flower plays them five times at full speed, with other batch seeds")
     given |= {"links": [[1e9, 1e9, 0.0]] * len(run.fleet), "times_as_slow": np.ones(len(run.fleet))}
-    played = flower("serve", OUT / "full_speed", given | {"batch_seeds": range(1, 6)})
+    played = flower(OUT / "full_speed", given | {"batch_seeds": range(1, 6)})
     surroundings = {"machine": machine(), "began": began, **versions(), **played["versions"]}
     report = {"surroundings": surroundings, "accuracies": played["accuracies"], "fleets": fleets}
     (OUT / "reality.json").write_text(json.dumps(report, indent=1))
@@ -63,16 +63,16 @@ def reality() -> None:
 
 
 def percent(shares: dict[str, float]) -> dict[str, str]:
-    return {name: f"{share:+.2%}" for name, share in shares.items()}
+    return {name: f"{share:{'' if name == 'median' else '+'}.2%}" for name, share in shares.items()}
 
 
-def flower(role: str, folder: Path, arrays: dict[str, Any]) -> Any:
-    """What a process of Flower's side writes; RunError, with its last line, if it fails or takes too long."""
-    result = folder / f"{role}.json"
+def flower(folder: Path, arrays: dict[str, Any]) -> Any:
+    """What Flower's server measures; RunError, with its last line, if it fails or takes too long."""
+    result = folder / "played.json"
     folder.mkdir(parents=True, exist_ok=True)
     result.unlink(missing_ok=True)
     np.savez(folder / "work.npz", **arrays)
-    command = [str(PYTHON), "-m", "benchmarks.reality.flower", role, str(folder)]
+    command = [str(PYTHON), "-m", "benchmarks.reality.flower", "serve", str(folder)]
     quiet, log = os.environ | {"FLWR_TELEMETRY_ENABLED": "0"}, folder / "flower.log"
     with log.open("wb") as out:
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,6 +13,7 @@ import driftscale
 from device_profiles.fleet import COLUMNS, Fleet
 from experiments.build import build_executor, build_world
 from experiments.locating import locator
+from experiments.measuring.script import measure, script
 from experiments.reading import load_experiment
 
 HERE = Path(__file__).parent
@@ -36,6 +38,12 @@ class Emulated(NamedTuple):
         }
 
 
+def seconds_per_sample() -> float:
+    """What `driftscale profiles measure` says of this machine and the model, on one thread."""
+    row, _ = measure(script(CONFIGURATION, None, (), is_for_here=True), {"threads": 1})
+    return float(pd.read_csv(io.StringIO(row)).seconds_per_sample.item())
+
+
 def emulate(fleet: str, folder: Path, seconds_per_sample: float) -> Emulated:
     """Play the configuration over devices that are multiples of a machine which takes so long.
 
@@ -45,7 +53,10 @@ def emulate(fleet: str, folder: Path, seconds_per_sample: float) -> Emulated:
     devices["seconds_per_sample"] = devices.times_as_slow * seconds_per_sample
     folder.mkdir(parents=True, exist_ok=True)
     devices.to_csv(folder / "fleet.csv", index=False)
-    results = driftscale.run(CONFIGURATION, out=folder / "run", data=folder, fresh=True, progress=False)
+    profile = {"devices.profile": "fleet.csv"}
+    results = driftscale.run(
+        CONFIGURATION, profile, out=folder / "run", data=folder, fresh=True, progress=False
+    )
     clients, visits = results.clients.sort_values("client"), results.visits.sort_values(["round", "client"])
     visits[PREDICTED].to_csv(folder / "prediction.csv", index=False)
     return Emulated(Fleet(**{name: clients[name].to_numpy() for name in COLUMNS}), visits, results.rounds)
@@ -53,7 +64,7 @@ def emulate(fleet: str, folder: Path, seconds_per_sample: float) -> Emulated:
 
 def work() -> dict[str, Any]:
     """The data, the initial model and the local steps of every client, which no fleet changes, by name."""
-    experiment = load_experiment(CONFIGURATION, ["devices.profile=uniform"])
+    experiment = load_experiment(CONFIGURATION)
     [arm] = experiment.arm
     world = build_world(experiment, experiment.seeds[0], locator(None, CONFIGURATION))
     trace, clients = world.trace, np.arange(world.trace.num_clients)

@@ -1,7 +1,7 @@
-"""Flower's side, in a venv of its own: `python -m benchmarks.reality.flower time|serve|CLIENT FOLDER [PORT]`.
+"""Flower's side, in a venv of its own: `python -m benchmarks.reality.flower serve|CLIENT FOLDER [PORT]`.
 
-It imports nothing of ours but `link`, and reads work.npz of the folder (`emulated.work`). `time` and `serve`
-write <role>.json into it. A process ends with the one that started it.
+It imports nothing of ours but `link`, and reads work.npz of the folder (`emulated.work`). The server writes
+played.json into it. A process ends with the one that started it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
 from benchmarks.reality.link import HOST, Direction, open_links
 
-JOIN_S, REPEATS, PAUSE_S = 120.0, 100, 0.03
+JOIN_S = 120.0
 MEASURED = ("round_s", "computed_s", "wire_bytes", "accuracies")
 
 
@@ -77,14 +77,6 @@ class Device(NumPyClient):  # type: ignore[misc]
         self.load(model)
         predicted = self.module(self.work.tests).argmax(dim=-1)
         return float((predicted == self.work.test_labels).double().mean())
-
-    def seconds_per_sample(self) -> float:
-        """The median CPU time of steps, each after a pause as on a slow device, per sample."""
-        size, seconds = int(self.work.batch_size), []
-        for _ in range(REPEATS):
-            time.sleep(PAUSE_S)
-            seconds.append(self.step(torch.arange(size)))
-        return float(np.median(seconds)) / size
 
 
 class Planned(FedAvg):  # type: ignore[misc]
@@ -165,9 +157,7 @@ def main(role: str, folder: Path, *port: str) -> None:
         client = Device(folder, int(role)).to_client()
         start_client(server_address=f"{HOST}:{port[0]}", client=client, insecure=True)
     else:
-        device = Device(folder)
-        result = device.seconds_per_sample() if role == "time" else serve(device, folder)
-        (folder / f"{role}.json").write_text(json.dumps(result))
+        (folder / "played.json").write_text(json.dumps(serve(Device(folder), folder)))
 
 
 if __name__ == "__main__":

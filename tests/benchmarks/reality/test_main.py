@@ -21,8 +21,8 @@ def stand_in(path: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
 def test_flower_gets_arrays_and_a_folder_and_its_result_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stand_in(tmp_path, monkeypatch, 'echo "[\\"$FLWR_TELEMETRY_ENABLED\\", \\"$3\\"]" > "$4/time.json"')
-    assert reality.flower("time", tmp_path / "out", {"steps": 3}) == ["0", "time"]
+    stand_in(tmp_path, monkeypatch, 'echo "[\\"$FLWR_TELEMETRY_ENABLED\\", \\"$3\\"]" > "$4/played.json"')
+    assert reality.flower(tmp_path / "out", {"steps": 3}) == ["0", "serve"]
     with np.load(tmp_path / "out" / "work.npz") as arrays:
         assert arrays["steps"] == 3
 
@@ -35,7 +35,7 @@ def test_a_process_that_fails_ends_with_its_last_line(
     with pytest.raises(
         RunError, match=r"^reality: Flower ended with code 3: OSError: port in use; see .*log$"
     ):
-        reality.flower("serve", tmp_path, {})
+        reality.flower(tmp_path, {})
 
 
 @pytest.mark.slow
@@ -43,7 +43,7 @@ def test_a_process_that_takes_too_long_is_ended(tmp_path: Path, monkeypatch: pyt
     stand_in(tmp_path, monkeypatch, "exec tail -f /dev/null")
     monkeypatch.setattr(reality, "LONGEST_S", 0.01)
     with pytest.raises(RunError, match="reality: Flower takes longer than 0 s"):
-        reality.flower("serve", tmp_path, {})
+        reality.flower(tmp_path, {})
 
 
 def test_without_the_venv_of_flower_a_line_says_what_makes_it(
