@@ -287,7 +287,7 @@ def test_every_field_of_a_header_is_described_and_every_description_has_its_fiel
     experiment = small(
         detection={},
         trace={"static": True, "changes": [swap]},
-        devices={"availability": "diurnal"},
+        devices={"availability": "diurnal", "jitter": {"network": 0.3}},
         faults={"byzantine": {"kind": "label_flip", "share": 0.25}},
         round={"evaluate_clients": 5, "hear": "everyone", "client_distance": embedding},
         arm=[
