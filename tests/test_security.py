@@ -30,8 +30,8 @@ LICENSED = {
     ROOT / "device_profiles" / "fedscale.py": {"pickle", "pickletools"},
     ROOT / "experiments" / "own" / "sources.py": {"compile"},
 }
-"""The only importer of pickles: it scans the file first, and lets it build nothing but numbers. And what compiles
-statements of one's own modules, which are imported already, for the names that these read: it runs none.
+"""The only importer of pickles: it scans the file first, and lets it build nothing but numbers. And what
+compiles statements of one's own modules, for the names that these read: it runs none.
 """
 
 # -- code that no module may have ---------------------------------------------------------------------------
