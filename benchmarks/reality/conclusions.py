@@ -17,6 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import driftscale
+from docs.writing.evidence import as_text
+from experiments.cli import main
 from experiments.results.statistics.medians import Bounds, exactly, median_estimate, ratio
 
 if TYPE_CHECKING:
@@ -56,10 +58,10 @@ class Sentence:
         points = {"accuracy": 100, "pp": 1}.get(self.figure.rpartition("_")[2], 0)
         if points:
             per_seed = [exactly(points * (a.low - b.low)) for a, b in zip(arm, beside, strict=True)]
-        elif "_s" in self.figure:
-            per_seed = [ratio(b, a) for a, b in zip(arm, beside, strict=True)]
         else:
-            per_seed = [ratio(a, b) for a, b in zip(arm, beside, strict=True)]
+            is_time = self.figure.partition("@")[0].endswith("_s")
+            over = zip(beside, arm, strict=True) if is_time else zip(arm, beside, strict=True)
+            per_seed = [ratio(*pair) for pair in over]
         count = sum(self.above < bounds.low and bounds.high <= self.below for bounds in per_seed)
         shown = f"{spread(per_seed, 1 if points else 2)}; {count}/{len(per_seed)}"
         return shown if (count >= ENOUGH) != self.denied else f"**fails**: {shown}"
@@ -153,12 +155,15 @@ def _shown(item: Bounds, decimals: int) -> str:
     return f">= {low}" if math.isinf(item.high) else low if low == high else f"{low} … {high}"
 
 
-if __name__ == "__main__":
-    from docs.writing.evidence import as_text
-
-    if len(sys.argv) != 2:
-        sys.exit("usage: python -m benchmarks.reality.conclusions FOLDER")
+def conclude() -> None:
+    """Play what is missing below the folder of the command line, and print the tables."""
     outcomes: dict[tuple[str, str], Figures] = {}
     for experiment in WHAT["experiment"]:
         outcomes |= played(Path(sys.argv[1]), experiment)
     sys.stdout.write(as_text(tables(outcomes)) + "\n")
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit("usage: python -m benchmarks.reality.conclusions FOLDER")
+    main(conclude)
