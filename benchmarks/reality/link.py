@@ -44,7 +44,11 @@ def open_links(links: Iterable[tuple[Direction, Direction]], port: int) -> list[
 async def _listen(down: Direction, up: Direction, port: int) -> int:
     async def join(client: asyncio.StreamReader, to_client: asyncio.StreamWriter) -> None:
         server, to_server = await asyncio.open_connection(HOST, port)
-        await asyncio.gather(_forward(server, to_client, down), _forward(client, to_server, up))
+        try:
+            await asyncio.gather(_forward(server, to_client, down), _forward(client, to_server, up))
+        except OSError:  # of a process that was killed, which the other side must learn
+            to_client.close()
+            to_server.close()
 
     listener = await asyncio.start_server(join, HOST, 0)
     return int(listener.sockets[0].getsockname()[1])
