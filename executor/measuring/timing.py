@@ -38,6 +38,8 @@ LEARNING_RATE = 1e-3
 RATES = ("download_mbps", "upload_mbps", "latency_ms")
 OUT_OF_MEMORY = ("can't allocate memory", "out of memory")
 """How torch says that memory ran out."""
+MOST_SPREAD = 0.1
+UNQUIET = "something else computes on this device, or it gets hot; measure again, or with fewer --threads"
 NOTE = "to a fleet of such rows belong devices.model_factor = 1 and devices.jitter.model = 0"
 
 
@@ -128,14 +130,17 @@ def main(
         return (
             f"out of memory while a step of {batch_size} samples was timed; set a smaller training.batch_size"
         )
+    spread = statistics.stdev(map(math.log, seconds))
     row = {
         "device_id": platform.node() or "device",
         "seconds_per_sample": f"{statistics.median(seconds) / batch_size:.6g}",
-        "sd_of_log": f"{statistics.stdev(map(math.log, seconds)):.3g}",
+        "sd_of_log": f"{spread:.3g}",
         "peak_memory_bytes": _peak_memory_bytes(),
         **{name: rate for name in RATES if (rate := getattr(options, name)) is not None},
     }
     csv.writer(sys.stdout, lineterminator="\n").writerows([row, row.values()])
+    if spread > MOST_SPREAD:
+        sys.stderr.write(f"sd_of_log = {spread:.3g} is above {MOST_SPREAD}: {UNQUIET}\n")
     sys.stderr.write(f"{NOTE}\n")
     return 0
 

@@ -201,12 +201,12 @@ _VISITS: Mapping[str, Column] = {
     "models": Column("labels of the clusters whose models it trained, a list"),
     "dispatched_s": Column("when the client was sent its models", SECONDS),
     "requests_s": Column("what client requests that it had to answer first take, as planned", SECONDS),
-    "download_s": Column("what the download takes, as planned at dispatch", SECONDS),
+    "download_s": Column("what the download takes, with its jitter", SECONDS),
     "compute_s": Column(
         "what local training takes, with the predictions of clients that stop early, as known at dispatch",
         SECONDS,
     ),
-    "upload_s": Column("what the upload takes, as planned at dispatch", SECONDS),
+    "upload_s": Column("what the upload takes, with its jitter", SECONDS),
     "end_s": Column(
         "when the visit ended, or its client was gone, which a pacing with a time-out notices later", SECONDS
     ),

@@ -87,6 +87,15 @@ def test_a_row_has_the_median_of_a_sample_the_spread_of_its_logarithm_and_the_ra
     assert float(row["sd_of_log"]) == pytest.approx(math.log(2), abs=1e-3)
     assert 2**25 < int(row["peak_memory_bytes"]) < 2**36
     assert "devices.model_factor = 1 and devices.jitter.model = 0" in notes
+    assert "sd_of_log = 0.693 is above 0.1: something else computes on this device" in notes
+
+
+def test_nothing_is_said_of_a_quiet_device(
+    quick: None, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(timing, "timed", lambda step: [4.0, 4.1, 4.2])
+    assert main(lambda: nn.Linear(3, 2), (3,), 2, 10, False) == 0
+    assert "above" not in capsys.readouterr().err
 
 
 def test_tokens_are_whole_numbers(quick: None) -> None:
