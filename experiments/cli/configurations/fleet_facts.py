@@ -120,7 +120,7 @@ def _jitter(experiment: Experiment) -> dict[str, str]:
     if jitter == NO_JITTER:
         return {}
     deviations = f"compute {jitter.compute:g}, network {jitter.network:g}, model {jitter.model:g}"
-    visits = "; that of visits is not in the seconds here" if jitter.of_visits else ""
+    visits = "; that of visits is not in these seconds" if jitter.of_visits else ""
     return {f"{FLEET}jitter": f"sd of the logs of factors: {deviations}{visits}"}
 
 

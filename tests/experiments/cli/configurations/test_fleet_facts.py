@@ -351,7 +351,7 @@ def test_the_facts_have_the_factors_of_devices_and_the_deviations(tmp_path: Path
     assert facts["fleet: seconds of compute"] != plain["fleet: seconds of compute"]
     of_visits = facts_of(tmp_path, devices={"jitter": {"network": 0.3}})
     assert of_visits["fleet: jitter"] == (
-        "sd of the logs of factors: compute 0, network 0.3, model 0; that of visits is not in the seconds here"
+        "sd of the logs of factors: compute 0, network 0.3, model 0; that of visits is not in these seconds"
     )
     assert of_visits["fleet: seconds of a visit"] == plain["fleet: seconds of a visit"]
 
