@@ -50,7 +50,7 @@ def test_phases_are_those_of_the_profile_times_the_factors_of_visit_and_device()
     assert len({visits.download_s[0] for visits in run.visits}) == 3
 
 
-def test_a_visit_of_a_client_has_the_same_factors_whoever_is_selected_beside_it() -> None:
+def test_a_visit_of_a_client_has_the_same_factors_under_two_selectors() -> None:
     """Under sync a dispatch is a round."""
     by_random, by_oort = (
         {

@@ -183,7 +183,7 @@ def test_the_module_of_a_shipped_model_has_the_logits_of_ours(
 
 
 @pytest.fixture
-def own(own_modules: None, tmp_path: Path) -> Path:
+def nets_folder(own_modules: None, tmp_path: Path) -> Path:
     (tmp_path / "own_nets.py").write_text(OWN)
     (tmp_path / "own_blocks.py").write_text(BLOCKS)
     return tmp_path
@@ -193,13 +193,13 @@ def own(own_modules: None, tmp_path: Path) -> Path:
     "model", ["own_nets:Net", "own_nets:make", "own_nets:Made", {"kind": "own_nets:Net", "scale": 0.5}]
 )
 def test_a_module_of_ones_own_comes_by_its_source_and_what_it_reads(
-    model: Any, own: Path, monkeypatch: pytest.MonkeyPatch
+    model: Any, nets_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = configured(own, model)
+    path = configured(nets_folder, model)
     text = script(path, None, None, is_for_here=False)
     for unread in ("numpy", "scipy", "pandas", "unread", "TABLE"):
         assert unread not in text
-    built = alone(text, own, monkeypatch)
+    built = alone(text, nets_folder, monkeypatch)
     [arm, *_] = load_experiment(path).arm
     assert_equal_logits(built, arm.training.model.build().build((8, 8), 10))
     assert (type(built).rank, type(built).depth) == (1, 1)  # type: ignore[attr-defined]
@@ -207,21 +207,21 @@ def test_a_module_of_ones_own_comes_by_its_source_and_what_it_reads(
 
 
 def test_a_module_may_have_a_name_of_the_script_and_arguments_may_be_infinite_or_dates(
-    own: Path, monkeypatch: pytest.MonkeyPatch
+    nets_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (own / "main.py").write_text(
+    (nets_folder / "main.py").write_text(
         "from own_nets import Net\n\n\ndef build(sample_shape, num_labels, limit, day):\n"
         "    assert limit == float('inf') and day.year == 2026\n    return Net(sample_shape, num_labels)\n"
     )
     monkeypatch.delitem(sys.modules, "main", raising=False)
     model = {"kind": "main:build", "limit": math.inf, "day": datetime.date(2026, 1, 1)}
-    text = script(configured(own, model), None, None, is_for_here=False)
-    assert type(alone(text, own, monkeypatch)).__name__ == "Net"
+    text = script(configured(nets_folder, model), None, None, is_for_here=False)
+    assert type(alone(text, nets_folder, monkeypatch)).__name__ == "Net"
     assert "\nimport main" not in text
 
 
-def test_a_model_that_reads_another_library_is_refused_by_name_with_the_remedy(own: Path) -> None:
-    path = configured(own, "own_nets:Numeric")
+def test_a_model_that_reads_another_library_is_refused_by_name_with_the_remedy(nets_folder: Path) -> None:
+    path = configured(nets_folder, "own_nets:Numeric")
     with pytest.raises(ConfigurationError) as refused:
         script(path, None, None, is_for_here=False)
     [line] = str(refused.value).splitlines()
@@ -230,13 +230,13 @@ def test_a_model_that_reads_another_library_is_refused_by_name_with_the_remedy(o
     assert "import numpy as np" in script(path, None, None, is_for_here=True)
 
 
-def test_a_recipe_of_ones_own_is_refused_with_the_remedy(own: Path) -> None:
-    (own / "own_specs.py").write_text(
+def test_a_recipe_of_ones_own_is_refused_with_the_remedy(nets_folder: Path) -> None:
+    (nets_folder / "own_specs.py").write_text(
         "from torch import nn\nfrom executor.models.base import ModelSpec\n"
         "class Spec(ModelSpec):\n    def build(self, shape, labels):\n        return nn.Linear(64, labels)\n"
     )
     with pytest.raises(ConfigurationError, match="a Linear in a model that is neither shipped nor a"):
-        script(configured(own, "own_specs:Spec"), None, None, is_for_here=False)
+        script(configured(nets_folder, "own_specs:Spec"), None, None, is_for_here=False)
 
 
 def test_arms_with_different_models_need_a_name(tmp_path: Path) -> None:
