@@ -57,7 +57,7 @@ class Faults:
     def __init__(
         self, settings: FaultSettings, num_clients: int, streams: RandomStreams, jitter: Jitter = NO_JITTER
     ) -> None:
-        self.settings, self._jitter, self._jitters = settings, jitter, jitter.of_visits
+        self.settings, self._jitter = settings, jitter if jitter.of_visits else None
         self._streams = streams
         self._permutations_of: dict[int, Ints] = {}
         self.byzantine = _draw_byzantine(settings.byzantine, num_clients, streams)
@@ -75,11 +75,13 @@ class Faults:
 
         `payload` (visits,) is what they transfer without packet loss.
         """
-        jitter = self._jitter.visit_factors(self._streams, dispatch, clients) if self._jitters else None
+        factors = None
+        if self._jitter is not None:
+            factors = self._jitter.visit_factors(self._streams, dispatch, clients)
         return VisitFaults(
             work=self.sent(payload, clients, dispatch, 0),
             crashes_at=self._crashes_at(dispatch, clients),
-            factors=jitter,
+            factors=factors,
         )
 
     def _crashes_at(self, number: int, clients: Ints) -> Floats:

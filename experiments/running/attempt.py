@@ -138,7 +138,9 @@ class Attempt:
         self._log_path = directory.run_file(arm, seed, "log.jsonl")
         self._visits_path = directory.run_file(arm, seed, "visits.arrow")
         self._fleet, self._client_names, self._logs_visits = fleet, client_names, log_visits
-        self._devices = fleet.columns() | ({} if device_factor is None else {"device_factor": device_factor})
+        self._devices = fleet.columns()
+        if device_factor is not None:
+            self._devices["device_factor"] = device_factor
         self._settings = settings
         self._header = header
         self._build = build
