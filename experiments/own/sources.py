@@ -36,6 +36,7 @@ class Sources:
     def __init__(self, definitions: Iterable[str]) -> None:
         """`definitions`: as "module:name"."""
         self.libraries: dict[str, str] = {}
+        self._compiled: dict[str, list[tuple[ast.stmt, CodeType]]] = {}
         self._needed: dict[str, set[int]] = {}
         self._known: set[tuple[str, str]] = set()
         for definition in definitions:
@@ -46,9 +47,14 @@ class Sources:
     def texts(self) -> dict[str, str]:
         above = {name[:at]: "" for name in self._needed for at, letter in enumerate(name) if letter == "."}
         for module, needed in self._needed.items():
-            statements = [ast.unparse(_statements(module)[number][0]) for number in sorted(needed)]
+            statements = [ast.unparse(self._statements(module)[number][0]) for number in sorted(needed)]
             above[module] = "\n\n".join(statements)
         return above
+
+    def _statements(self, module: str) -> list[tuple[ast.stmt, CodeType]]:
+        if module not in self._compiled:
+            self._compiled[module] = _compiled(module)
+        return self._compiled[module]
 
     def _need(self, module: str, name: str, reader: str) -> None:
         """Take the statements that bind `name` in `module`, or all of them, since `reader` reads it."""
@@ -59,7 +65,7 @@ class Sources:
             self.libraries.setdefault(top_of(module), reader)
             return
         needed = self._needed.setdefault(module, set())
-        for number, (statement, code) in enumerate(_statements(module)):
+        for number, (statement, code) in enumerate(self._statements(module)):
             if name == ALL or not _bound(statement, code).isdisjoint({name, ALL, "annotations"}):
                 needed.add(number)
                 self._follow(module, statement, code, name)
@@ -94,7 +100,7 @@ def _file(module: str) -> Path | None:
     return Path(file) if file is not None and is_own else None
 
 
-def _statements(module: str) -> list[tuple[ast.stmt, CodeType]]:
+def _compiled(module: str) -> list[tuple[ast.stmt, CodeType]]:
     """The statements of a module, and the code of each; one for each name that is imported."""
     file, statements = _file(module), list[ast.stmt]()
     assert file is not None, "a module of ours or of one's own has a file"
