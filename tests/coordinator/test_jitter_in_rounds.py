@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from coordinator.adaptations.tuned import Tuned, TunedSettings
 from coordinator.federation.faults import Faults
 from coordinator.pacing.buffered import Buffered, BufferedSettings
 from coordinator.pacing.sync import SyncSettings
@@ -17,19 +18,18 @@ from coordinator.population import FaultSettings
 from coordinator.selectors.oort import Oort, OortSettings
 from coordinator.view import View
 from emulator.arrays import Floats
-from emulator.latency import Jitter
+from emulator.latency import NO_JITTER, Jitter
 from emulator.messages import Work
 from emulator.seeding import RandomStreams
-from tests.fakes import FakeClusterer, FakeExecutor, Played, Population
+from tests.fakes import FakeClusterer, FakeExecutor, Played, Population, ints
 
 CLIENTS = 6
 SPREAD = Jitter(compute=0.5, network=0.3, model=0.4)
 
 
 def played(**settings: Any) -> Played:
-    return Population(
-        FakeExecutor([1.0] * CLIENTS), jitter=SPREAD, log_visits=True, **{"rounds": 3, **settings}
-    ).play()
+    changed = {"rounds": 3, "jitter": SPREAD, **settings}
+    return Population(FakeExecutor([1.0] * CLIENTS), log_visits=True, **changed).play()
 
 
 def seconds(dispatch: int) -> Floats:
@@ -106,3 +106,24 @@ def test_buffered_visits_have_the_factors_of_their_dispatch() -> None:
         assert visits.dispatch is not None
         for client, dispatch, compute_s in zip(visits.client, visits.dispatch, visits.compute_s, strict=True):
             assert compute_s == pytest.approx(seconds(int(dispatch))[client, 1], rel=1e-14)
+
+
+def test_requests_and_adaptations_have_the_factor_of_the_device_and_no_jitter_of_their_own() -> None:
+    """A forward pass of one sample takes a third of a second, and a client tunes its copy for one."""
+
+    class Scoring(FakeClusterer):
+        def on_participants(self, view: View) -> None:
+            view.score(view.participants, ints(0), "held")
+
+    def seconds_of(jitter: Jitter) -> tuple[Floats, float]:
+        run = played(clusterer=Scoring(), adaptation=Tuned(TunedSettings()), rounds=1, jitter=jitter)
+        [visits], [record] = run.visits, run.records
+        assert record.adaptation_s is not None
+        return visits.requests_s, record.adaptation_s
+
+    (without, plain_s), (given, adaptation_s) = seconds_of(NO_JITTER), seconds_of(SPREAD)
+    device = SPREAD.device_factors(RandomStreams(0), CLIENTS, "fake")
+    assert device is not None
+    np.testing.assert_allclose(given - without, (device - 1) / 3, rtol=1e-12)
+    assert plain_s > 0
+    assert adaptation_s == pytest.approx(plain_s * device.mean(), rel=1e-12)

@@ -324,6 +324,18 @@ def test_the_fedscale_time_model_refuses_a_model_factor_it_would_not_use(tmp_pat
         model_factor(experiment, data=tmp_path)
 
 
+def test_the_fedscale_time_model_refuses_jitter() -> None:
+    devices = {"time_model": "fedscale", "jitter": {"network": 0.1}}
+    with pytest.raises(ConfigurationError, match=r"jitter beside time_model = 'fedscale'.*leave one of"):
+        small(devices=devices)
+
+
+@pytest.mark.parametrize("wrong", [-0.1, 3.01, float("inf"), float("nan")])
+def test_jitter_is_refused_that_is_negative_not_finite_or_over_3(wrong: float) -> None:
+    with pytest.raises(ConfigurationError, match=r"devices\.jitter\.model = "):
+        small(devices={"jitter": {"model": wrong}})
+
+
 # -- an arm's own training ----------------------------------------------------------------------------------
 
 

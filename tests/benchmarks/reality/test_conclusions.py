@@ -3,10 +3,14 @@
 import math
 import tomllib
 from collections import defaultdict
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pandas as pd
+import pytest
 
-from benchmarks.reality.conclusions import WHAT, Sentence, figures, spread, tables, time_cell
+from benchmarks.reality.conclusions import WHAT, Sentence, figures, played, spread, tables, time_cell
 from experiments.results.statistics.medians import Bounds, exactly
 from experiments.shipped import shipped_files
 
@@ -99,3 +103,22 @@ def test_the_arms_are_shipped_ones_and_each_has_its_row_and_its_sentences() -> N
         ("0.00 (0.00 to 0.00)",) * len(WHAT["level"])
     }
     assert {cell.rpartition("/")[2] for row in made["sentences"]["rows"] for cell in row[1:]} == {"10"}
+
+
+def test_all_levels_are_read_up_to_the_second_that_every_run_reaches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first level ends at 90.9 s, each further one a second later."""
+    reports: list[dict[str, Any]] = []
+
+    def run(config: str, settings: dict[str, Any], *arguments: Any, **options: Any) -> Any:
+        reports.append(settings)
+        ends = {"arm": ["global"] * 2, "seed": [0, 1], "closed_s": [90.9 + len(reports) - 1, 200.0]}
+        rounds = [(arm, 0, "rounds", math.nan, 10.0, 10.0) for arm in options["arms"]]
+        summary = pd.DataFrame(rounds, columns=MadeResults.summary.columns)
+        return SimpleNamespace(rounds=pd.DataFrame(ends), summary=summary)
+
+    monkeypatch.setattr("driftscale.run", run)
+    outcomes = played(Path("runs"), "random")
+    levels = len(WHAT["level"])
+    assert ["report.horizon_s" in settings for settings in reports] == [False] * levels + [True] * levels
+    assert {settings["report.horizon_s"] for settings in reports[levels:]} == {90}
+    assert outcomes["none", "random/global"]["round_s"] == [exactly(9.0)]
