@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from threading import RLock
 from typing import Any
 
 import torch
@@ -13,6 +14,9 @@ from torch.utils.flop_counter import flop_registry
 
 from executor.flat import FlatModel
 from executor.models.base import ModelSpec
+
+SWITCHES = RLock()
+"""Held by a thread while it turns switches of torch that are the whole process's, until they are back."""
 
 
 def forward_flops(
@@ -38,15 +42,16 @@ def forward_flops(
 @contextmanager
 def _in_products() -> Iterator[None]:
     """Context in which layers compute by matrix products, and not by functions of their own."""
-    fast, mkldnn = torch.backends.mha.get_fastpath_enabled(), torch._C._get_mkldnn_enabled()
-    torch.backends.mha.set_fastpath_enabled(False)
-    torch._C._set_mkldnn_enabled(False)  # torch.backends.mkldnn.flags sets more, and warns
-    try:
-        with sdpa_kernel(SDPBackend.MATH):
-            yield
-    finally:
-        torch.backends.mha.set_fastpath_enabled(fast)
-        torch._C._set_mkldnn_enabled(mkldnn)
+    with SWITCHES:
+        fast, mkldnn = torch.backends.mha.get_fastpath_enabled(), torch._C._get_mkldnn_enabled()
+        torch.backends.mha.set_fastpath_enabled(False)
+        torch._C._set_mkldnn_enabled(False)  # torch.backends.mkldnn.flags sets more, and warns
+        try:
+            with sdpa_kernel(SDPBackend.MATH):
+                yield
+        finally:
+            torch.backends.mha.set_fastpath_enabled(fast)
+            torch._C._set_mkldnn_enabled(mkldnn)
 
 
 class _FlopCounter(TorchDispatchMode):  # type: ignore[no-untyped-call]

@@ -24,6 +24,7 @@ from emulator.own.code import place_of
 from emulator.ports import SampleReader
 from emulator.seeding import RandomStreams, StreamKeys
 from executor.flat import FlatModel, bytes_of, inputs
+from executor.flops import SWITCHES
 from executor.training.chance import KNOWN, KeyedChance, UnknownDrawError
 
 SAMPLES, FIRST = 3, 16
@@ -269,19 +270,20 @@ def _why_unstackable(model: FlatModel, flat: Tensor, features: Tensor, streams: 
     if model.layers(*RECURRENT):
         return "vmap cannot batch recurrent layers"
     functorch: Any = torch._C._functorch
-    fallback = functorch._is_vmap_fallback_enabled()
-    functorch._set_vmap_fallback_enabled(False)  # which computes task by task, slower than `loop`
-    try:
-        flats = torch.stack([flat, flat])
-        named = {name: part.clone() for name, part in model.named(flats).items()}
-        wanted = [named[name].requires_grad_() for name in model.trainable]
-        with KeyedChance(streams.keys("probe", np.arange(2))):
-            logits = vmap(model.logits, randomness="different")(named, torch.stack([features, features]))
-        torch.autograd.grad(logits.sum(), wanted, materialize_grads=True)
-    except (ConfigurationError, MemoryError):
-        raise
-    except Exception as error:
-        return f"vmap cannot batch it ({shorten(' '.join(str(error).split()), MOST_SHOWN)})"
-    finally:
-        functorch._set_vmap_fallback_enabled(fallback)
+    with SWITCHES:
+        fallback = functorch._is_vmap_fallback_enabled()
+        functorch._set_vmap_fallback_enabled(False)  # which computes task by task, slower than `loop`
+        try:
+            flats = torch.stack([flat, flat])
+            named = {name: part.clone() for name, part in model.named(flats).items()}
+            wanted = [named[name].requires_grad_() for name in model.trainable]
+            with KeyedChance(streams.keys("probe", np.arange(2))):
+                logits = vmap(model.logits, randomness="different")(named, torch.stack([features, features]))
+            torch.autograd.grad(logits.sum(), wanted, materialize_grads=True)
+        except (ConfigurationError, MemoryError):
+            raise
+        except Exception as error:
+            return f"vmap cannot batch it ({shorten(' '.join(str(error).split()), MOST_SHOWN)})"
+        finally:
+            functorch._set_vmap_fallback_enabled(fallback)
     return ""

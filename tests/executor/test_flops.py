@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
 
 import pytest
 import torch
@@ -77,6 +79,43 @@ def test_the_count_equals_torchs_on_the_meta_device(spec: ModelSpec, shape: tupl
         with FlopCounterMode(display=False) as counter:
             module(torch.empty(1, *shape))
     assert forward_flops(spec, shape, 10) == counter.get_total_flops() > 0
+
+
+class First(nn.Linear):
+    """Computes until another thread computes, too, or for a fifth of a second."""
+
+    begun, joined, counted = Event(), Event(), Event()
+
+    def forward(self, features: torch.Tensor) -> torch.Tensor:
+        self.begun.set()
+        self.joined.wait(0.2)
+        return super().forward(features)
+
+
+class Second(nn.Linear):
+    """Computes until `First` is counted."""
+
+    def forward(self, features: torch.Tensor) -> torch.Tensor:
+        First.joined.set()
+        assert First.counted.wait(10)
+        return super().forward(features)
+
+
+def switches() -> tuple[bool, ...]:
+    return (
+        torch.backends.cuda.flash_sdp_enabled(),
+        torch.backends.mha.get_fastpath_enabled(),
+        torch._C._get_mkldnn_enabled(),
+    )
+
+
+def test_two_threads_that_count_at_once_leave_torch_as_it_was() -> None:
+    with ThreadPoolExecutor(1) as pool:
+        first = pool.submit(forward_flops, module(First, in_features=6, out_features=2), (6,), 2)
+        first.add_done_callback(lambda _: First.counted.set())
+        assert First.begun.wait(10)
+        assert forward_flops(module(Second, in_features=6, out_features=2), (6,), 2) == 24 == first.result()
+    assert switches() == (True, True, True)
 
 
 @pytest.mark.slow
