@@ -307,6 +307,26 @@ def trains(trains: Bools, memory: Memory, clients: Ints, view: View) -> None:
 def adapted(served: Served, adaptation: Adaptation, view: ClientView) -> None:
     """Rule of `Adaptation.adapt`."""
     check_served(served, len(view.clients), view.num_labels)
+    ways, plan = served.ways, served.plan
+    if ways is not None:
+        expect(adaptation.reads, "ways of features are those of an adaptation that `reads`")
+        must = f"ways must be floats of shape {(*plan.models.shape, 'K')}"
+        expect(ways.ndim == 3 and ways.shape[:2] == plan.models.shape and ways.dtype.kind == "f", must)
+    if adaptation.trains:
+        kept = len(served.models) == len(view.models) and np.array_equal(plan.models, view.plan.models)
+        expect(
+            kept and plan.offsets is None, "what trains changes neither models nor offsets, but ways alone"
+        )
+
+
+def read(features: Floats32, adaptation: Adaptation, plain: Floats32, ways: Floats) -> None:
+    """Rule of `Adaptation.read`."""
+    expect(len(features) == len(plain), f"must have {len(plain)} rows, one for each sample")
+
+
+def choosing_work(work: Work | None, adaptation: Adaptation, view: ClientView) -> None:
+    """Rule of `Adaptation.choosing_work`."""
+    adapting_work(work, adaptation, view)
 
 
 def adapting_work(work: Work | None, adaptation: Adaptation, view: ClientView) -> None:

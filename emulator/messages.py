@@ -53,6 +53,11 @@ class Work:
             self.trained_samples[rows],
         )
 
+    def plus(self, other: Work, rows: Ints) -> Work:
+        """The work with that of `other` (m,) added to the given rows (m,), which may be repeated."""
+        pairs = zip(vars(self).values(), vars(other).values(), strict=True)
+        return Work(*(own + np.bincount(rows, added, len(own)) for own, added in pairs))
+
 
 class Outcome(IntEnum):
     """How a visit ended; OUT while it is in flight."""
@@ -174,6 +179,13 @@ class SampleRanges:
         (self.last - self.first).cumsum(out=total[1:])
         bounds = total[self.offsets]
         return bounds[1:] - bounds[:-1]
+
+    def shifted(self, by: Ints) -> SampleRanges:
+        """The ranges, moved on by so many table rows: `by` (rows,) for each row of the request."""
+        if not by.any():
+            return self
+        each = np.repeat(by, self.offsets[1:] - self.offsets[:-1])
+        return replace(self, first=self.first + each, last=self.last + each)
 
     def take(self, rows: Ints) -> SampleRanges:
         """The ranges of the given rows, in that order; a row may be repeated."""

@@ -102,7 +102,8 @@ class LocalExecutor:
         """
         settings = settings or ExecutorSettings()
         keep_freed_memory()
-        self._reader = reader
+        self.reader = reader
+        """The samples, by table row."""
         self._streams = streams
         self._batches: tuple[Batches, LastBatch] = batches, last
         with out_of_memory_named("building the model"):
@@ -417,7 +418,7 @@ class LocalExecutor:
         with out_of_memory_named("training the reference model"):
             return pretrained(
                 self._model,
-                self._reader,
+                self.reader,
                 rows,
                 self._streams,
                 epochs=epochs,
@@ -516,7 +517,7 @@ class LocalExecutor:
             replace(tasks, measure=tasks.measure & LOSS_METRICS),
             models,
             start,
-            self._reader,
+            self.reader,
             self._streams,
             batches=self._batches[0],
             chain=self._chain,

@@ -26,7 +26,7 @@ from emulator.messages import (
     SolverFacts,
     TrainTasks,
 )
-from emulator.ports import Segment
+from emulator.ports import SampleReader, Segment
 from emulator.storage.state_tree import Tree
 from executor.executor import LocalExecutor
 from executor.group_sums import GroupWeights, sends_rows, sent_rows, summed
@@ -50,6 +50,10 @@ class ReplicatedExecutor:
     @property
     def chunk(self) -> int:
         return self._local.chunk
+
+    @property
+    def reader(self) -> SampleReader:
+        return self._local.reader
 
     @property
     def layout(self) -> Mapping[str, Segment]:

@@ -15,6 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from coordinator.adaptations import Adaptation
+from coordinator.adaptations.context import WithContext
 from coordinator.coordinator import Coordinator
 from coordinator.detectors import DETECTORS
 from coordinator.federation import Federation
@@ -43,6 +45,7 @@ from executor.executor import LocalExecutor
 from executor.flops import forward_flops
 from executor.malloc import give_back_freed_memory
 from executor.models.files import ModelStart
+from executor.models.settings import ContextSettings
 from executor.probing import Probed
 from executor.replicas import ReplicatedExecutor
 from experiments.config import Arm, Experiment
@@ -52,6 +55,7 @@ from experiments.stopwatch import Stopwatch
 from traces.holders import Holders
 from traces.sources import TraceContext
 from traces.trace import Trace, TraceStream
+from traces.ways import Ways
 
 PROBED_S = 2 * 86_400
 MOST_CONCEPTS = 10_000  # entries of a table of concepts, and ids of onsets, that a log's header has
@@ -190,6 +194,7 @@ def build_emulation(
         measuring=measuring,
         streams=world.streams,
         faults=world.faults,
+        ways=ways_of(executor),
         meter=stopwatch.measure,
     )
     return Emulation(Coordinator(federation, parts.pacing), log, observers)
@@ -256,7 +261,7 @@ def build_parts(experiment: Experiment, arm: Arm) -> Parts:
         pacing=arm.pacing.build(cohort),
         schedules=_build_schedules(arm),
         representation=arm.representation.build(),
-        adaptation=arm.adaptation.build(),
+        adaptation=build_adaptation(arm),
     )
 
 
@@ -278,7 +283,7 @@ def _build_schedules(arm: Arm) -> tuple[Schedule, ...]:
 def build_executor(experiment: Experiment, arm: Arm, world: World) -> LocalExecutor:
     """The executor that trains and scores one arm, in this process."""
     executor = LocalExecutor(
-        world.trace,
+        reader_of(arm, world.trace),
         arm.training.model.build(),
         [rule.build() for rule in arm.solver],
         world.streams,
@@ -291,6 +296,35 @@ def build_executor(experiment: Experiment, arm: Arm, world: World) -> LocalExecu
     )
     world.probed[repr(arm.training.model)] = executor.probed
     return executor
+
+
+def build_adaptation(arm: Arm) -> Adaptation:
+    """A new instance of the adaptation of one arm, or of what gives its model the context that it takes.
+
+    Raises:
+        ConfigurationError: The arm has both.
+    """
+    model, chosen = arm.training.model, arm.adaptation
+    if not isinstance(model.settings, ContextSettings):
+        return chosen.build()
+    if chosen.kind != "none":
+        raise ConfigurationError(
+            f"adaptation = {chosen.kind!r}: model = {model.kind!r} has samples read with the context of their "
+            f"client, and an arm has one way of reading; set adaptation = 'none'"
+        )
+    return WithContext(model.settings.size)
+
+
+def reader_of(arm: Arm, trace: Trace) -> Trace | Ways:
+    """What the executor of an arm reads: its samples, in the ways that its adaptation chooses if it does."""
+    adaptation = build_adaptation(arm)
+    return Ways(trace, adaptation.read) if adaptation.reads or adaptation.hears else trace
+
+
+def ways_of(executor: Executor) -> Ways | None:
+    """The ways in which an executor reads samples; None: all are plain."""
+    reader = getattr(executor, "reader", None)
+    return reader if isinstance(reader, Ways) else None
 
 
 def _start_files(experiment: Experiment) -> list[str]:
@@ -658,8 +692,6 @@ def resolve_model_factor(experiment: Experiment, arm: Arm, world: World) -> floa
             f'devices.model_factor = "flops": the profile {experiment.devices.profile.path!r} does not '
             f"state the FLOPs of its reference model; give a number, such as 1"
         )
-    spec, trace = arm.training.model.build(), world.trace
-    return (
-        forward_flops(spec, trace.sample_shape, trace.num_labels, trace.integers)
-        / world.profile.reference_flops
-    )
+    spec, reader = arm.training.model.build(), reader_of(arm, world.trace)
+    flops = forward_flops(spec, reader.sample_shape, reader.num_labels, reader.integers)
+    return flops / world.profile.reference_flops

@@ -8,7 +8,7 @@ from coordinator.federation.hearing.client_data import Reference
 from coordinator.representations.base import ReferenceSettings
 from executor.executor import LocalExecutor
 from executor.flops import forward_flops
-from experiments.build import World, build_parts, start_of
+from experiments.build import World, build_parts, reader_of, start_of
 from experiments.config import Arm, Experiment
 
 
@@ -56,14 +56,18 @@ def _trained(experiment: Experiment, arm: Arm, world: World, settings: Reference
 def reference_executor(
     experiment: Experiment, arm: Arm, world: World, settings: ReferenceSettings
 ) -> LocalExecutor:
-    """The executor of the reference model, with the strategy that suits it, whatever the arm's model has."""
+    """The executor of the reference model, with the strategy that suits it, whatever the arm's model has.
+
+    It reads all samples plain.
+    """
+    of_arm = arm.reference_model(settings) == arm.training.model
     return LocalExecutor(
-        world.trace,
+        reader_of(arm, world.trace) if of_arm else world.trace,
         arm.reference_model(settings).build(),
         [rule.build() for rule in arm.solver],
         world.streams,
         experiment.executor.model_copy(update={"strategy": "auto"}),
-        start=start_of(arm, world) if arm.reference_model(settings) == arm.training.model else None,
+        start=start_of(arm, world) if of_arm else None,
     )
 
 
@@ -72,6 +76,8 @@ def _cost(arm: Arm, world: World, settings: ReferenceSettings) -> float:
     model = arm.reference_model(settings)
     if model == arm.training.model:
         return 1.0
-    facts = world.trace.sample_shape, world.trace.num_labels, world.trace.integers
-    reference, own = (forward_flops(each.build(), *facts) for each in (model, arm.training.model))
+    reference, own = (
+        forward_flops(each.build(), reader.sample_shape, reader.num_labels, reader.integers)
+        for each, reader in ((model, world.trace), (arm.training.model, reader_of(arm, world.trace)))
+    )
     return reference / own

@@ -11,6 +11,7 @@ ADAPTATIONS: Registry[type[Adaptation]] = Registry(
         "prior": "coordinator.adaptations.prior:Prior",
         "tuned": "coordinator.adaptations.tuned:Tuned",
         "relabelled": "coordinator.adaptations.relabelled:Relabelled",
+        "transformed": "coordinator.adaptations.transformed:Transformed",
         "alone": "coordinator.adaptations.alone:Alone",
     },
     base="coordinator.adaptations.base:Adaptation",

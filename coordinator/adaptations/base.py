@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
@@ -56,11 +56,24 @@ class TrainOwn(Protocol):
 
 
 @dataclass(frozen=True)
+class Held:
+    """The training samples of k clients: features (s, *shape), labels (s,), and whose each is, in [0, k).
+
+    `rows` (k,) are those of the clients in the view; each of them has samples, and `owner` (s,) is ascending.
+    """
+
+    rows: Ints
+    features: Floats32
+    labels: Ints
+    owner: Ints
+
+
+@dataclass(frozen=True)
 class ClientView:
     """n clients, the models that serve them, and what they can do with the training samples that they hold.
 
     M models, P parameters, L labels. Every client holds training samples and is served by a model, except in
-    `data_changes`.
+    `data_changes`. As clients are sent out a row is a task: one client may have several, each of one model.
     """
 
     clients: Ints  # (n,) ids, ascending
@@ -85,25 +98,40 @@ class ClientView:
     # () -> (n, width, L, L) sums, over the training samples of label i that each client holds, of the
     # log-probabilities that the models of its plan give to output j (last axis); zeros without a model.
     log_probabilities: Callable[[], Floats]
+    # (T, K) the numbers of T ways -> (n, width, T) sums of the loss of each model of the plan over the
+    # training samples that each client holds, read in each way; zeros without a model. Only if it `reads`.
+    losses: Callable[[Floats], Floats]
+    # () -> the training samples that the clients hold, read plain, those of some clients at a time. Only if
+    # it `reads`, or `hears`.
+    held: Callable[[], Iterator[Held]]
     train: TrainOwn
     initial: Callable[[int], Floats32]  # number -> (P,) that initialisation of this seed; 0 is the shared one
 
 
 @dataclass(frozen=True)
 class Served:
-    """The models (m, P) with which n clients predict, and the plan (n, width) of these."""
+    """The models (m, P) with which n clients predict, and the plan (n, width) of these.
+
+    `ways` (n, width, K) are the numbers of the way in which each client has its features read for each model,
+    NaN for as they are; None: all are. What `plan.outputs` does to a model's outputs, a label's way does to
+    labels: label l is read as `outputs[l]`.
+    """
 
     models: Floats32
     plan: InferencePlan
+    ways: Floats | None = None
 
 
 class Adaptation(Part):
     """Base of adaptations, built with its own frozen settings.
 
-    An adaptation changes what is evaluated, never what is trained: the federation knows nothing of it. It is
-    asked for some clients at a time, and what it returns for one must not depend on the others.
+    An adaptation changes what is evaluated, and what is trained only if it `trains`: then the ways that it
+    chooses, of features (`Served.ways`) and of labels (`InferencePlan.outputs`), are those in which samples
+    are read as clients train and score, too. It is asked for some clients at a time, and what it returns for
+    one must not depend on the others.
 
     Attributes:
+        reads: whether it has features read in ways of its own, by `read`.
         serves_one: whether each client must be served by a single model.
         federates: whether the federation trains models at all; if not, rounds are opened, selected and timed
             as ever, but nobody trains or transfers a model in them.
@@ -111,6 +139,7 @@ class Adaptation(Part):
     """
 
     chance: ClassVar[str] = 'draw from self.streams.generator("my purpose", view.rounds, client)'
+    reads: ClassVar[bool] = False
     serves_one: ClassVar[bool] = False
     federates: ClassVar[bool] = True
     keeps_models: ClassVar[bool] = False
@@ -122,6 +151,31 @@ class Adaptation(Part):
         An arm whose clients do not report these anyway has them report at each change of their data.
         """
         return False
+
+    @property
+    def trains(self) -> bool:
+        """Whether samples are read in the ways that it chooses in training and scores, too.
+
+        It is then asked at each dispatch, and for each request, with the models that the clients receive, and
+        may change neither models nor offsets.
+        """
+        return False
+
+    @property
+    def hears(self) -> bool:
+        """Whether it is asked at each dispatch, to hear of the participants what `sent_out` takes note of."""
+        return self.trains
+
+    def check_features(self, shape: tuple[int, ...], *, integers: bool) -> None:
+        """Reject samples that the adaptation cannot read, before anything runs.
+
+        Args:
+            shape: the shape of a sample's features.
+            integers: whether they are whole numbers, such as tokens.
+
+        Raises:
+            ConfigurationError: it cannot read these samples.
+        """
 
     def check(self, num_labels: int) -> None:
         """Reject a trace that the adaptation cannot work with, before anything runs.
@@ -144,6 +198,40 @@ class Adaptation(Part):
         Returns:
             Models, and a plan with a row for each client of the view.
         """
+
+    @returns("coordinator.checks:read")
+    def read(self, features: Floats32, ways: Floats) -> Floats32:
+        """Samples as they are read in ways: a pure function, only if it `reads`.
+
+        Args:
+            features: (s, *shape) the features of samples, plain.
+            ways: (s, K) the numbers of the way of each; NaN: as they are. K is 0 before any way is chosen.
+
+        Returns:
+            Array of shape (s, *shape), or of another that is the same at all calls. Those of one sample
+            depend on no other.
+        """
+        return features
+
+    def sent_out(self, view: ClientView, served: Served) -> None:
+        """Take note of what participants report as they are sent out, if it `hears`.
+
+        Args:
+            view: a row for each of their tasks.
+            served: what `adapt` returned for it.
+        """
+
+    @returns("coordinator.checks:choosing_work")
+    def choosing_work(self, view: ClientView) -> Work | None:
+        """What the choice of ways costs participants at a dispatch, and those that respond to a request.
+
+        Args:
+            view: a row for each task, or for each client that responds.
+
+        Returns:
+            Columns of shape (n,), with the bytes of what is compared and reported; None, by default: nothing.
+        """
+        return None
 
     @returns("coordinator.checks:adapting_work")
     def work(self, view: ClientView) -> Work | None:

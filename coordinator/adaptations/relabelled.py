@@ -6,12 +6,14 @@ from dataclasses import replace
 from itertools import permutations
 
 import numpy as np
+from pydantic import Field
 
 from coordinator.adaptations.base import Adaptation, ClientView, Served
+from coordinator.adaptations.class_means import ClassMeans, Sums
+from coordinator.adaptations.tries import TriesSettings
 from emulator.arrays import Floats, Ints
 from emulator.errors import ConfigurationError
 from emulator.messages import Work
-from emulator.plugins import NoSettings
 
 MOST_LABELS = 1_000
 """Labels beyond which a matrix of labels by labels for each client is refused."""
@@ -23,12 +25,25 @@ PREFERS_IDENTITY = 1e-6
 """What leaving a label where it is counts, in nats: outputs about which no sample tells anything stay."""
 
 
+class RelabelledSettings(TriesSettings):
+    """How labels are matched, and where that holds."""
+
+    train: bool = Field(
+        False,
+        description="labels are read as matched in training and scores, too; false: in evaluation alone",
+        examples=[True],
+    )
+
+
 class Relabelled(Adaptation):
     """Each client permutes the outputs of a model so that they fit the labels of its own samples best.
 
-    Undoes a swap of labels without any training. The fit of output j as label i is the sum, over the client's
-    training samples of label i, of the logarithm of the probability that the model gives to j; the
-    assignment with the largest sum over all labels is one of maximum likelihood. Costs a forward pass.
+    Undoes a swap of labels without any training. By loss the fit of output j as label i is the sum, over the
+    client's training samples of label i, of the logarithm of the probability that the model gives to j; the
+    assignment with the largest sum over all labels is one of maximum likelihood. Costs a forward pass. By
+    class means it is minus the squared distance of the client's mean of label i from that of label j over all
+    that clients have reported, and no label moves before the first report. With `train` a client that is sent
+    out matches its labels anew, and trains and scores by them.
 
     Source: ours.
 
@@ -37,8 +52,26 @@ class Relabelled(Adaptation):
     [[1, 0, 2]]
     """
 
-    Settings = NoSettings
+    Settings = RelabelledSettings
+    settings: RelabelledSettings
+    state_fields = ("_means",)
     late_modules = ("scipy.optimize",)
+
+    def __init__(self, settings: RelabelledSettings) -> None:
+        super().__init__(settings)
+        self._means = ClassMeans()
+
+    @property
+    def trains(self) -> bool:
+        return self.settings.train
+
+    @property
+    def hears(self) -> bool:
+        return self.trains or self._compares
+
+    @property
+    def _compares(self) -> bool:
+        return self.settings.by == "class_means"
 
     def check(self, num_labels: int) -> None:
         if num_labels > MOST_LABELS:
@@ -48,13 +81,43 @@ class Relabelled(Adaptation):
             )
 
     def adapt(self, view: ClientView) -> Served:
-        fit = view.log_probabilities()
-        order = best_assignments(fit.reshape(-1, *fit.shape[2:])).reshape(fit.shape[:3])
+        width = view.plan.models.shape[1]
+        if self._compares:
+            order = np.repeat(best_assignments(self._nearness(view))[:, None], width, axis=1)
+        else:
+            fit = view.log_probabilities()
+            order = best_assignments(fit.reshape(-1, *fit.shape[2:])).reshape(fit.shape[:3])
         return Served(view.models, replace(view.plan, outputs=order))
 
+    def _nearness(self, view: ClientView) -> Floats:
+        """(n, L, L) minus the squared distances of a client's means of labels from the common; 0: unknown."""
+        fit = np.zeros((len(view.clients), view.num_labels, view.num_labels))
+        if self._means:
+            (target,) = self._means.sums.means
+            for held in view.held():
+                own = Sums.of(held, view.num_labels).means
+                # The square of a difference, expanded: no array has a number for each pair and feature.
+                squares = (own**2).sum(axis=2)[:, :, None] + (target**2).sum(axis=1) - 2 * own @ target.T
+                fit[held.rows] = -np.nan_to_num(squares)
+        return fit
+
+    def sent_out(self, view: ClientView, served: Served) -> None:
+        outputs = served.plan.outputs
+        if not self._compares:
+            return
+        assert outputs is not None
+        for held in view.held():
+            read = outputs[held.rows, 0][held.owner, held.labels]
+            self._means.add(Sums.of(replace(held, labels=read), view.num_labels))
+
+    def choosing_work(self, view: ClientView) -> Work | None:
+        return self._means.exchange(view) if self._compares else self._forward(view)
+
     def work(self, view: ClientView) -> Work | None:
-        if not view.new_data:
-            return None
+        return self._forward(view) if view.new_data and not self._compares else None
+
+    def _forward(self, view: ClientView) -> Work:
+        """The predictions of all models that serve each client."""
         served = ((view.plan.models >= 0) & (view.plan.weights > 0)).sum(axis=1)
         work = Work.of(len(view.clients))
         return replace(work, forward_samples=(view.num_samples * served).astype(np.float64))

@@ -11,6 +11,7 @@ import numpy as np
 
 from coordinator.federation.bank import ModelBank
 from coordinator.federation.run import Run
+from coordinator.federation.training.reading import Reading
 from coordinator.view import ScoreResponse
 from emulator.arrays import Bools, Floats, Floats32, Ints
 from emulator.counts import largest_remainder, samples_of_steps
@@ -52,6 +53,8 @@ class ClientRequests(Stateful):
         self._exchanges = 0
         self._now_s = 0.0
         self._busy_s: Floats | None = None
+        self.reading = Reading(None, None, stream=run.stream, executor=run.executor)
+        """In which ways clients read samples; the federation sets its own before the run begins."""
         self._holders: dict[tuple[int, int], Bools] = {}
 
     def state(self) -> dict[str, Tree]:
@@ -121,7 +124,8 @@ class ClientRequests(Stateful):
             responding, ranges = responding[drawn], ranges.take(drawn)
         self._num_requests += 1
         with self._run.meter("score_s"):
-            scores = self._run.executor.score(self._bank.parameters[models], ranges, metrics)
+            parameters = self._bank.parameters[models]
+            scores, choosing = self.reading.score(round_, responding, parameters, ranges, metrics)
         downloads = np.zeros(len(responding))
         for model in models.tolist():
             holders = self._holders_of(model)
@@ -139,6 +143,8 @@ class ClientRequests(Stateful):
             forward_samples=(ranges.counts() * len(models)).astype(np.float64),
             trained_samples=np.zeros(len(responding)),
         )
+        if choosing is not None:
+            work = work.plus(choosing, np.arange(len(responding)))
         self.charge(round_, responding, work, float(downloads.sum()))
         return ScoreResponse(responding, scores)
 
@@ -150,6 +156,9 @@ class ClientRequests(Stateful):
         Updates that are not finite are among those returned.
         """
         responding, ranges = self._responding(clients, resolve)
+        received = np.zeros(len(responding), dtype=np.int64)
+        shift, choosing = self.reading.of_tasks(round_, responding, start[None], received, sent_out=False)
+        ranges = ranges.shifted(shift)
         # An id of its own: the batches and faults of the bank's models have no part in it. What the solver
         # remembers, and what the aggregator broadcasts, are left out: it begins anew.
         model = np.full(len(responding), FIRST_REQUESTED + self._num_requests)
@@ -170,7 +179,7 @@ class ClientRequests(Stateful):
             tampering=self._run.faults.tampering(round_, responding, model),
         )
         with self._run.meter("score_s"):
-            trained = self._run.executor.train(tasks, start[None], np.zeros(len(responding), dtype=np.int64))
+            trained = self._run.executor.train(tasks, start[None], received)
         model_bytes = float(BYTES_PER_PARAMETER * self._run.executor.num_parameters)
         samples = samples_of_steps(
             tasks.settings["local_steps"],
@@ -182,6 +191,8 @@ class ClientRequests(Stateful):
         work = Work.of(
             len(responding), download_bytes=downloads, upload_bytes=model_bytes, trained_samples=samples
         )
+        if choosing is not None:
+            work = work.plus(choosing, np.arange(len(responding)))
         self.charge(round_, responding, work, 2 * len(responding))
         return trained
 

@@ -53,6 +53,7 @@ from coordinator.federation.tasks import TaskCosts, task_settings, visit_work
 from coordinator.federation.training.arriving import Arriving
 from coordinator.federation.training.at_dispatch import AtDispatch
 from coordinator.federation.training.pushing import Pushing
+from coordinator.federation.training.reading import Reading
 from coordinator.federation.training.trained import Trained
 from coordinator.federation.training.watching import watch_training
 from coordinator.federation.views import Views
@@ -78,6 +79,7 @@ from emulator.seeding import RandomStreams
 from emulator.storage.runlog import RoundRecord
 from emulator.storage.state_tree import Tree, as_tree, from_tree
 from emulator.storage.stateful import Stateful
+from traces.ways import Ways
 
 
 @dataclass(frozen=True)
@@ -112,8 +114,10 @@ class Federation(Stateful):
         measuring: Reference | None = None,
         streams: RandomStreams,
         faults: Faults | None = None,
+        ways: Ways | None = None,
         meter: Meter = unmeasured,
     ) -> None:
+        """`ways` are what `executor` reads, if the adaptation chooses in which ways samples are read."""
         run = Run(
             stream=stream,
             availability=availability,
@@ -189,24 +193,14 @@ class Federation(Stateful):
         # Through the reference model of `round.client_distance`; its seconds are evaluation's.
         self._vectors = ClientVectors(settings.client_distance, measuring_at(measuring, unmeasured))
         self._personal = Personal(executor, self._solver_state, self.bank, stream)
-        self._adapting: Adapting | None = None
-        if not isinstance(parts.adaptation, NoAdaptation):
-            labels: Hearing | None = None
-            if parts.of_label_shares is not None:  # for which no reference model is sent
-                labels = Hearing(run, parts.of_label_shares, measuring_at(None), self._requests)
-            self._adapting = Adapting(
-                parts.adaptation,
-                stream=stream,
-                bank=self.bank,
-                executor=executor,
-                latency=latency,
-                settings=settings,
-                participants=parts.pacing.cohort.participants,
-                scored=self.scored_clients,
-                reports=self._hearing.reports,
-                hearing=labels,
-                meter=meter,
-            )
+        labels: Hearing | None = None
+        if parts.of_label_shares is not None:  # for which no reference model is sent
+            labels = Hearing(run, parts.of_label_shares, measuring_at(None), self._requests)
+        self._adapting = self._build_adapting(run, labels, ways)
+        self._ways = ways
+        self._reading = self._requests.reading = Reading(
+            self._adapting, ways, stream=stream, executor=executor, in_flight=self._rows_in_flight
+        )
         own = {name.lstrip("_"): held for name, held in vars(self).items() if isinstance(held, Stateful)}
         self._stored = StoredParts({**own, **parts.by_name, "client distance": settings.client_distance})
 
@@ -222,6 +216,25 @@ class Federation(Stateful):
         # What follows from it, or is empty whenever the state is stored.
         self._num_holding = 0  # clients that hold data at the present data step
         self._followed: Followed | None = None  # since `followed` was called
+
+    def _build_adapting(self, run: Run, labels: Hearing | None, ways: Ways | None) -> Adapting | None:
+        """What applies the adaptation, if there is one; `labels` hears shares of labels, if it needs them."""
+        if isinstance(self.parts.adaptation, NoAdaptation):
+            return None
+        return Adapting(
+            self.parts.adaptation,
+            stream=run.stream,
+            bank=self.bank,
+            executor=run.executor,
+            latency=run.latency,
+            settings=run.settings,
+            participants=self.parts.pacing.cohort.participants,
+            scored=self.scored_clients,
+            reports=self._hearing.reports,
+            hearing=labels,
+            ways=ways,
+            meter=run.meter,
+        )
 
     def state(self) -> dict[str, Tree]:
         """The state of the federation and its parts, for a checkpoint.
@@ -403,7 +416,9 @@ class Federation(Stateful):
         if len(client) != len(clients) or (client != clients).any():
             of_visit = visit[row_of_visit]  # of each task
         model = self.bank.ids[row]
-        news, checked = self._checked(client, row) if self._arriving.is_watched else ({}, None)
+        shift, choosing = self._reading.of_tasks(round_, client, self.bank.parameters, row)
+        samples = samples.shifted(shift)
+        news, checked = self._checked(client, row, shift) if self._arriving.is_watched else ({}, None)
         views = [self._view(part, round_, dispatch, participants=clients, **news) for part in schedules]
         solver = self._executor.solver
         settings = task_settings(self.settings, schedules, client, row, samples, views, solver)
@@ -424,6 +439,8 @@ class Federation(Stateful):
             predicted = checked if predicted is None else predicted + checked
         downloaded = self._requests.hold(client, row)
         payload = visit_work(row_of_visit, trained, predicted, downloaded, len(clients), self._costs)
+        if choosing is not None:
+            payload = payload.plus(choosing, row_of_visit)
         base: Floats | None = None
         if self._base.num_bytes > 0:
             base = self._base.sent(clients)
@@ -461,17 +478,22 @@ class Federation(Stateful):
             stayed=row >= 0,
         )
 
-    def _checked(self, client: Ints, row: Ints) -> tuple[dict[str, Any], Floats]:
+    def _rows_in_flight(self) -> Ints:
+        """A table row of each range of samples that is yet to be trained on, or may be once more."""
+        rows = self._flight.first_rows()
+        return rows if self._at_dispatch is None else np.concatenate([rows, self._at_dispatch.first_rows()])
+
+    def _checked(self, client: Ints, row: Ints, shift: Ints) -> tuple[dict[str, Any], Floats]:
         """What the detectors that watch arrivals find, as news for schedules, at the dispatch of n tasks.
 
         These are of `client` (n,), ascending, and start from `row` (n,) of the bank; of a client's several
-        models it scores the one that it belongs to first, or else the lowest. Also returns (n,) the samples
-        that each task predicts for that.
+        models it scores the one that it belongs to first, or else the lowest, with the `shift` (n,) of that
+        task. Also returns (n,) the samples that each task predicts for that.
         """
         order = np.lexsort((row != self._membership.in_force.members[client, 0], client))
         clients, first = np.unique(client[order], return_index=True)
         first = order[first]
-        checked = self._arriving.check(clients, row[first], self.bank.parameters)
+        checked = self._arriving.check(clients, row[first], self.bank.parameters, shift[first])
         if self.settings.log_detection:
             self._progress.detected("arrivals", checked.clients, checked.drift)
         predicted = np.zeros(len(client))
@@ -645,6 +667,7 @@ class Federation(Stateful):
             bound=cohort.bound[rows],
             stayed=cohort.stayed[rows],
             same=model == tasks.model,
+            shift=self._reading.shift_of(tasks.samples),
         )
         if rejected:
             found = found.take(usable.nonzero()[0])
@@ -736,7 +759,7 @@ class Federation(Stateful):
             first = trained.first(self._membership.in_force.members)
             with self._meter("evaluate_s"):
                 self._progress.trained_accuracy = self._personal.trained_accuracy(
-                    trained.updates, models, trained.start, first, self.scored_clients
+                    trained.updates, models, trained.start, first, self.scored_clients, trained.shift
                 )
 
     def _measure(self, round_: int, now_s: float, is_last: bool) -> tuple[Measurement, PersonalFigures]:
@@ -755,6 +778,7 @@ class Federation(Stateful):
         plan = self._serving(round_)
         self._last_plan = plan if is_last else None
         evaluate: Evaluate | None = None
+        by_concept = settings.log_model_accuracy and self.parts.adaptation.federates
         if self._adapting is not None:
             evaluate = partial(self._adapting.evaluate, round_, plan, is_last=is_last)
         measured, evaluation = measure(
@@ -767,7 +791,7 @@ class Federation(Stateful):
             evaluate=evaluate,
             log_clients=settings.log_client_accuracy,
             pooled="pooled" in settings.accuracies,
-            by_concept=settings.log_model_accuracy and self.parts.adaptation.federates,
+            score=partial(self._reading.score, round_ + 1) if by_concept else None,
             meter=self._meter,
         )
         self._divergence.refuse(round_, measured.loss or 0.0)

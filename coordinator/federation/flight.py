@@ -63,6 +63,11 @@ class Flight(Stateful):
         """The number of visits in flight."""
         return self._visits.count + self._num_loose
 
+    def first_rows(self) -> Ints:
+        """(ranges,) the first table row of each range of samples of the tasks in flight."""
+        rows = [self._ranges.columns["first"][self._ranges.rows]] if self._ranges.columns else []
+        return _joined([*rows, *(cohort.tasks.samples.first for cohort in self._loose.values()), NO_IDS])
+
     def state(self) -> dict[str, Tree]:
         """The visits in flight; nothing is moved, as the state may be stored by one rank alone.
 

@@ -14,8 +14,10 @@ MODELS: Registry[type[ModelSpec]] = Registry(
     "driftscale.model",
     {
         "cnn": "executor.models.cnn:Cnn",
+        "context": "executor.models.context:Context",
         "linear": "executor.models.linear:Linear",
         "masked": "executor.models.masked:Masked",
+        "mixture": "executor.models.context:Mixture",
         "mlp": "executor.models.mlp:Mlp",
         "resnet": "executor.models.resnet:Resnet",
         "resnet18": "executor.models.resnet18:Resnet18",
@@ -25,8 +27,10 @@ MODELS: Registry[type[ModelSpec]] = Registry(
     loads_late=True,
     settings={
         "cnn": "executor.models.settings:CnnSettings",
+        "context": "executor.models.settings:ContextSettings",
         "linear": "emulator.plugins:NoSettings",
         "masked": "executor.models.settings:MaskedSettings",
+        "mixture": "executor.models.settings:MixtureSettings",
         "mlp": "executor.models.settings:MlpSettings",
         "resnet": "executor.models.settings:ResnetSettings",
         "resnet18": "executor.models.settings:StemAndNormSettings",

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from emulator.numbers import Number, Units
+from emulator.numbers import ModelCount, Number, Units
 from emulator.plugins import ChoiceOf, Chosen, Settings
 from executor.models import MODELS
 
@@ -40,6 +40,24 @@ class MaskedSettings(Settings):
         False,
         description="ignore the mask when clients are served, as FedDrift's code does: for parity only",
     )
+
+
+class ContextSettings(Settings):
+    """Settings of `context`."""
+
+    inner: Annotated[Chosen[Any], ChoiceOf(MODELS)] = Field(
+        "mlp",
+        validate_default=True,
+        description="the model that takes the vector: `linear` or `mlp`, a name or a table",
+        examples=["linear"],
+    )
+    size: Units = Field(64, description="numbers of a client's context", examples=[32])
+
+
+class MixtureSettings(ContextSettings):
+    """Settings of `mixture`."""
+
+    experts: ModelCount = Field(8, description="models of the sample that are mixed", examples=[16])
 
 
 class MlpSettings(Settings):

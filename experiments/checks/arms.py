@@ -78,6 +78,8 @@ def check_arms(experiment: Experiment, arms: Sequence[str], world: World) -> Non
     for arm in (by_name[name] for name in arms):
         with naming(f"arm {arm.name!r}"):
             parts = build_parts(experiment, arm)
+            with naming(_adaptation_of(arm)):
+                parts.adaptation.check_features(world.trace.sample_shape, integers=world.trace.integers)
             training = arm.training
             trained = repr((training.model, training.batch_norm, training.last, training.start, arm.solver))
             if trained not in executors:
@@ -215,7 +217,7 @@ def _refuse_unmeasured(parts: Parts) -> None:
 
 def _refuse_adaptation(parts: Parts, arm: Arm, num_labels: int) -> None:
     """ConfigurationError if the adaptation does not fit the clusterer, or the labels of the trace."""
-    adaptation, key = parts.adaptation, f"adaptation = {arm.adaptation.kind!r}"
+    adaptation, key = parts.adaptation, _adaptation_of(arm)
     if not adaptation.federates and arm.clusterer.kind != "single":
         raise ConfigurationError(
             f"{key}: no models are federated, and clusterer = {arm.clusterer.kind!r} makes some; set "
@@ -227,6 +229,13 @@ def _refuse_adaptation(parts: Parts, arm: Arm, num_labels: int) -> None:
             f"combines several; choices beside it: 'none', 'prior', 'relabelled'"
         )
     adaptation.check(num_labels)
+
+
+def _adaptation_of(arm: Arm) -> str:
+    """What the adaptation of an arm is called in errors: its key, or the model that has its own."""
+    if arm.adaptation.kind == "none":
+        return f"model = {arm.training.model.kind!r}"
+    return f"adaptation = {arm.adaptation.kind!r}"
 
 
 def _refuse_parts_of_whole_rounds(parts: Parts, arm: Arm) -> None:

@@ -10,6 +10,7 @@ from tempfile import TemporaryDirectory
 
 from emulator.errors import ConfigurationError, RunError, naming
 from emulator.seeding import RandomStreams
+from experiments.build import reader_of
 from experiments.config import Arm, Experiment
 from experiments.locating import DataFolders, locator
 from experiments.own.sources import Sources
@@ -57,14 +58,15 @@ def script(path: Path, arm_name: str | None, data: DataFolders, *, is_for_here: 
         arm = _arm(experiment, arm_name)
         streams = RandomStreams(experiment.seeds[0])
         context = TraceContext(experiment.round.rounds, streams, locator(data, path))
-        trace = experiment.trace.build().build(context)
+        reader = reader_of(arm, experiment.trace.build().build(context))
+        shape, num_labels = reader.sample_shape, reader.num_labels
         model = arm.training.model
-        expression, definitions = written(model.kind, model.build(), trace.sample_shape, trace.num_labels)
+        expression, definitions = written(model.kind, model.build(), shape, num_labels)
         sources = Sources(definitions)
         if sources.libraries and not is_for_here:
-            library, reader = next(iter(sources.libraries.items()))
+            library, user = next(iter(sources.libraries.items()))
             raise ConfigurationError(
-                f"training.model = {model.kind!r}: {reader} reads {library!r}, and a script "
+                f"training.model = {model.kind!r}: {user} reads {library!r}, and a script "
                 f"is of torch and Python alone; write the model without it, or install driftscale and "
                 f"{library!r} on the device: driftscale profiles measure"
             )
@@ -75,10 +77,10 @@ def script(path: Path, arm_name: str | None, data: DataFolders, *, is_for_here: 
         sources="".join(f'\n    {name!r}: """\n{text}\n""",' for name, text in sorted(texts.items())),
         imports="\n    ".join(sorted({f"import {name.partition(':')[0]}" for name in definitions})),
         expression=expression.replace("\n", "\n    "),
-        sample_shape=tuple(trace.sample_shape),
-        num_labels=trace.num_labels,
+        sample_shape=tuple(shape),
+        num_labels=num_labels,
         batch_size=arm.training.batch_size,
-        integers=trace.integers,
+        integers=reader.integers,
     )
 
 

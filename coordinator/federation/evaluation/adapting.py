@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import NoReturn
@@ -10,7 +10,7 @@ from typing import NoReturn
 import numpy as np
 
 from coordinator.adaptations import Adaptation, ClientView
-from coordinator.adaptations.base import Trained
+from coordinator.adaptations.base import Held, Served, Trained
 from coordinator.federation.bank import ModelBank
 from coordinator.federation.hearing.hearing import NOTHING_HEARD, Heard, Hearing
 from coordinator.federation.hearing.reports import Reports
@@ -29,6 +29,7 @@ from emulator.messages import (
 )
 from emulator.ports import Executor, Meter, SampleStream, unmeasured
 from emulator.storage.stateful import Stateful
+from traces.ways import Ways
 
 AT_ONCE = 2**25
 """Numbers that clients are adapted with at once: models of their own, matrices of labels by labels."""
@@ -92,13 +93,16 @@ class Adapting(Stateful):
         scored: Ints,
         reports: Reports,
         hearing: Hearing | None = None,
+        ways: Ways | None = None,
         meter: Meter = unmeasured,
     ) -> None:
         """`participants` are those of a round, and `scored` the clients that are ever evaluated.
 
         `hearing` hears shares of labels, if the adaptation needs some and `reports` are of something else.
+        `ways` are those that the executor reads, if the adaptation chooses some.
         """
         self.adaptation = adaptation
+        self._ways = ways
         self._samples = 0.0
         self._computing_s = 0.0
         self._counted_step = -1
@@ -203,12 +207,20 @@ class Adapting(Stateful):
             held = self._stream.held(clients[rows], "train")
             view = self.view(clients[rows], plan.take(clients[rows]), held, rounds=round_ + 1, shares=shares)
             served = self.adaptation.adapt(view)
-            evaluation = self._executor.evaluate(served.models, served.plan, samples.take(rows))
+            evaluation = self._evaluated(served, samples.take(rows))
             accuracy[rows], loss[rows] = evaluation.accuracy, evaluation.loss
             kept += [served.models] if keeps else []
         if kept:
             self.kept = clients[evaluated], np.concatenate(kept)
         return Evaluation(accuracy, loss)
+
+    def _evaluated(self, served: Served, samples: SampleRanges) -> Evaluation:
+        """The evaluation of n clients as they are `served`, on their test `samples`, read in their ways."""
+        if served.ways is None or self._ways is None:
+            return self._executor.evaluate(served.models, served.plan, samples)
+        column = served.plan.used.argmax(axis=1)  # the only one: whoever has ways serves one model
+        with self._ways.for_now(served.ways[np.arange(len(column)), column]) as shift:
+            return self._executor.evaluate(served.models, served.plan, samples.shifted(shift))
 
     def _at_once(self, width: int) -> int:
         """The number of clients that are adapted at once, each served by at most `width` models."""
@@ -223,9 +235,14 @@ class Adapting(Stateful):
         rounds: int,
         step: int | None = None,
         shares: Callable[[], Floats] = _not_now,
+        models: Floats32 | None = None,
     ) -> ClientView:
-        """The view of `clients` (n,), which the models of `plan` (n, width) serve, and which hold `held`."""
+        """The view of `clients` (n,), which the models of `plan` (n, width) serve, and which hold `held`.
+
+        The plan is of rows of `models` (M, P); None: the bank.
+        """
         stream, executor = self._stream, self._executor
+        present = self._bank.parameters if models is None else models
         step = stream.step if step is None else step
         num_samples = held.counts()
         local_steps = self._settings.steps_of(num_samples)
@@ -237,7 +254,10 @@ class Adapting(Stateful):
             return np.rint(stream.label_histograms(clients) * num_samples[:, None])
 
         def log_probabilities() -> Floats:
-            return self._log_probabilities(plan, held)
+            return self._log_probabilities(present, plan, held)
+
+        def losses(ways: Floats) -> Floats:
+            return self._losses(present, plan, held, ways)
 
         def train(
             models: Floats32,
@@ -257,7 +277,7 @@ class Adapting(Stateful):
         return ClientView(
             clients=clients,
             plan=plan,
-            models=self._bank.parameters,
+            models=present,
             num_labels=stream.num_labels,
             step=step,
             rounds=rounds,
@@ -271,6 +291,8 @@ class Adapting(Stateful):
             label_counts=label_counts,
             reported_shares=shares,
             log_probabilities=log_probabilities,
+            losses=losses,
+            held=lambda: self._held(held),
             train=train,
             initial=executor.initial,
         )
@@ -326,18 +348,46 @@ class Adapting(Stateful):
         kept = {name: np.where(finite, updates.state[name], rows) for name, rows in state.items()}
         return Trained(np.where(finite, trained_models(updates, before), before), kept)
 
-    def _log_probabilities(self, plan: InferencePlan, held: SampleRanges) -> Floats:
+    def _held(self, held: SampleRanges) -> Iterator[Held]:
+        """See `ClientView.held`."""
+        assert self._ways is not None, "the adaptation declares that it reads, or hears"
+        counts = held.counts()
+        some = max(1, AT_ONCE // max(1, int(counts.max(initial=1)) * self._ways.num_features))
+        for first in range(0, len(held), some):
+            clients = np.arange(first, min(first + some, len(held)))
+            rows = np.concatenate([held.rows(client) for client in clients.tolist()])
+            owner = np.repeat(np.arange(len(clients)), counts[clients])
+            yield Held(clients, self._ways.plain(rows), self._ways.labels(rows), owner)
+
+    def _log_probabilities(self, models: Floats32, plan: InferencePlan, held: SampleRanges) -> Floats:
         """(n, width, L, L) see `ClientView.log_probabilities`."""
         num_labels = self._stream.num_labels
         sums = np.zeros((*plan.models.shape, num_labels, num_labels))
-        for model in np.unique(plan.models[plan.used]):
-            clients, columns = np.nonzero(plan.used & (plan.models == model))
+        for model, clients, columns in _by_model(plan):
             scores = self._executor.score(
-                self._bank.parameters[[model]], held.take(clients), frozenset({"log_probabilities"})
+                models[[model]], held.take(clients), frozenset({"log_probabilities"})
             )
             assert scores.log_probabilities is not None
             sums[clients, columns] = scores.log_probabilities[:, 0]
         return sums
+
+    def _losses(self, models: Floats32, plan: InferencePlan, held: SampleRanges, ways: Floats) -> Floats:
+        """(n, width, T) see `ClientView.losses`."""
+        assert self._ways is not None, "the adaptation declares that it reads"
+        sums = np.zeros((*plan.models.shape, len(ways)))
+        with self._ways.for_now(ways) as shift:
+            for model, clients, columns in _by_model(plan):
+                samples = held.take(np.repeat(clients, len(ways))).shifted(np.tile(shift, len(clients)))
+                scores = self._executor.score(models[[model]], samples, frozenset({"loss"}))
+                assert scores.loss is not None
+                sums[clients, columns] = scores.loss.reshape(len(clients), len(ways))
+        return sums
+
+
+def _by_model(plan: InferencePlan) -> Iterator[tuple[int, Ints, Ints]]:
+    """Each model that serves someone: its number, and the rows and columns of `plan` that it has."""
+    for model in np.unique(plan.models[plan.used]).tolist():
+        yield model, *np.nonzero(plan.used & (plan.models == model))
 
 
 def mean_shares(plan: InferencePlan, shares: Floats, num_models: int) -> Floats:

@@ -13,12 +13,15 @@ from coordinator.representations import Representation
 from coordinator.representations.base import LocalData
 from emulator.arrays import Bools, Floats, Floats32, Ints
 from emulator.errors import RunError
-from emulator.messages import Evaluation, InferencePlan, SampleRanges
+from emulator.messages import Evaluation, InferencePlan, Metric, SampleRanges, Scores, Work
 from emulator.ports import Executor, Meter, SampleStream, unmeasured
 from emulator.seeding import RandomStreams
 
 SQUARED: Mapping[DistanceName, DistanceName] = {"euclidean": "squared_euclidean"}
 """Distances whose squares are averaged: these have a closed form, and Fielding's Table 3 has them."""
+
+Score = Callable[[Ints, Floats32, SampleRanges, frozenset[Metric]], tuple[Scores, Work | None]]
+"""Scores models (M, P) on samples, of which there is a row for each of clients (n,), as these read them."""
 
 Evaluate = Callable[[Ints, SampleRanges], Evaluation]
 """Evaluates clients (n,), ascending, on their test samples, of which there is a row for each."""
@@ -96,7 +99,7 @@ def measure(
     evaluate: Evaluate | None = None,
     log_clients: bool = False,
     pooled: bool = False,
-    by_concept: bool = False,
+    score: Score | None = None,
     meter: Meter = unmeasured,
 ) -> tuple[Measurement, Evaluation]:
     """Evaluate `clients` on their test samples, of which at least one client must hold some.
@@ -108,8 +111,8 @@ def measure(
     concept than its newest training samples, which no method can know (FedDrift, section 5: "omitting drifts"
     averages over the other cells). `evaluate`: evaluates clients with more than the models of their plan.
     `log_clients`: include the accuracy of each of `clients`, and the label of which it holds most training
-    samples. `pooled`: include the accuracy over all their test samples in one pool. `by_concept`: include
-    that of each model in each concept, over the test samples of all `clients` that hold data.
+    samples. `pooled`: include the accuracy over all their test samples in one pool. `score`: include that
+    of each model in each concept, over the test samples of all `clients` that hold data.
     """
     samples = stream.held(clients, "test")
     plan_of_clients = plan.take(clients)
@@ -129,12 +132,11 @@ def measure(
     drift = scored & drifts
     steady = scored & ~drift
     of_models: dict[int, list[float]] | None = None
-    if by_concept and tested is not None:
+    if score is not None and tested is not None:
         rows = np.flatnonzero(stream.holding[clients])
         with meter("evaluate_s"):
-            of_models = accuracy_by_concept(
-                executor, bank.parameters, samples.take(rows), tested[clients[rows]]
-            )
+            scores, _ = score(clients[rows], bank.parameters, samples.take(rows), frozenset({"correct"}))
+            of_models = accuracy_by_concept(scores, tested[clients[rows]])
     measurement = Measurement(
         accuracy=float(evaluation.accuracy[scored].mean()),
         accuracy_std=float(evaluation.accuracy[scored].std()),
@@ -155,18 +157,15 @@ def measure(
     return measurement, evaluation
 
 
-def accuracy_by_concept(
-    executor: Executor, models: Floats32, samples: SampleRanges, concepts: Ints
-) -> dict[int, list[float]]:
-    """The accuracy of each of `models` (M, P) on all `samples` of a concept, by the number of the concept.
+def accuracy_by_concept(scores: Scores, concepts: Ints) -> dict[int, list[float]]:
+    """The accuracy of each scored model on all samples of a concept, by the number of the concept.
 
-    Row i of `samples`, of a client, is of `concepts[i]` (n,). A concept without samples is left out.
+    Row i of `scores`, of a client, is of `concepts[i]` (n,). A concept without samples is left out.
     """
     # A request for each client, not for each concept: requests are never split over threads and ranks.
-    scores = executor.score(models, samples, frozenset({"correct"}))
     assert scores.correct is not None
     numbers, row = np.unique(concepts, return_inverse=True)
-    correct, counts = np.zeros((len(numbers), len(models))), np.zeros(len(numbers))
+    correct, counts = np.zeros((len(numbers), scores.correct.shape[1])), np.zeros(len(numbers))
     np.add.at(correct, row, scores.correct)
     np.add.at(counts, row, scores.counts)
     return {

@@ -126,15 +126,15 @@ class Personal:
                 yield places, written, Own(clients[places], row[places], models)
 
     def trained_accuracy(
-        self, updates: Updates, received: Floats32, start: Ints, first: Bools, scored: Ints
+        self, updates: Updates, received: Floats32, start: Ints, first: Bools, scored: Ints, shift: Ints
     ) -> float | None:
         """The mean accuracy of the clients among `scored`, each with what it has just trained.
 
         The n `updates` began with the rows `start` (n,) of the models `received`; those that are `first` (n,)
-        count, one of each client. One whose new memory is not finite has what it sent. None if no such client
-        has test samples.
+        count, one of each client. One whose new memory is not finite has what it sent. They read samples as
+        they did in training, with `shift` (n,) added to table rows. None if no such client has test samples.
         """
-        samples = self._stream.held(updates.client, "test")
+        samples = self._stream.held(updates.client, "test").shifted(shift)
         counts = first & np.isin(updates.client, scored) & (updates.num_steps > 0)
         rows = (counts & (samples.counts() > 0)).nonzero()[0]
         if len(rows) == 0:

@@ -49,9 +49,12 @@ class Arriving(Stateful):
         if self.is_watched:
             self._step[clients] = -1
 
-    def check(self, clients: Ints, row: Ints, models: Floats32) -> Checked:
-        """Let `clients` (n,), ascending, score the model in their `row` (n,) of `models` (M, P)."""
-        samples = self._arrived(clients)
+    def check(self, clients: Ints, row: Ints, models: Floats32, shift: Ints) -> Checked:
+        """Let `clients` (n,), ascending, score the model in their `row` (n,) of `models` (M, P).
+
+        They read the table rows of their samples with `shift` (n,) added.
+        """
+        samples = self._arrived(clients).shifted(shift)
         counts = samples.counts()
         some = np.flatnonzero(counts > 0)
         clients, row, samples, counts = clients[some], row[some], samples.take(some), counts[some]

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from coordinator.federation.training.joined import JoinedUpdates
-from emulator.arrays import Floats32, Ints
+from emulator.arrays import NO_IDS, Floats32, Ints
 from emulator.messages import TrainTasks, Updates
 from emulator.ports import Executor
 from emulator.storage.state_tree import Tree, as_tree, from_tree
@@ -54,6 +54,10 @@ class AtDispatch(Stateful):
         super().restore(
             {"_dispatches": {number: from_tree(_Dispatch, tree) for number, tree in of_dispatches}}
         )
+
+    def first_rows(self) -> Ints:
+        """(ranges,) the first table row of each range of samples of these tasks."""
+        return np.concatenate([NO_IDS, *(of.tasks.samples.first for of in self._dispatches.values())])
 
     def train(self, dispatch: int, visits: int, tasks: TrainTasks, models: Floats32, start: Ints) -> Updates:
         """The updates of all `tasks` (n,) of a dispatch, trained from rows `start` (n,) of `models`.

@@ -20,6 +20,7 @@ class Trained:
     bound: Bools  # whether the client's data are what they were at dispatch
     stayed: Bools  # whether the client has held data ever since
     same: Bools  # whether the model is what it was at dispatch
+    shift: Ints  # what was added to the rows of its samples, as `Reading.of_tasks` returned it
 
     def take(self, rows: Ints) -> Trained:
         """Some of them, by ascending row numbers."""
@@ -30,6 +31,7 @@ class Trained:
             self.bound[rows],
             self.stayed[rows],
             self.same[rows],
+            self.shift[rows],
         )
 
     def mean_statistics(self, present: Floats32) -> Floats32:

@@ -6,14 +6,13 @@ import numpy as np
 import pytest
 
 from coordinator.adaptations import relabelled
-from coordinator.adaptations.relabelled import Relabelled, best_assignments
+from coordinator.adaptations.relabelled import Relabelled, RelabelledSettings, best_assignments
 from emulator.arrays import Floats
 from emulator.errors import ConfigurationError
 from emulator.messages import InferencePlan
-from emulator.plugins import NoSettings
 from tests.coordinator.adaptations.views import a_view
 
-RELABELLED = Relabelled(NoSettings())
+RELABELLED = Relabelled(RelabelledSettings())
 
 
 def fit_of(*orders: tuple[int, ...]) -> Floats:

@@ -39,6 +39,8 @@ def a_view(counts: npt.ArrayLike = ((1, 0),), models: npt.ArrayLike = ((0.0,),),
         "label_counts": lambda: of_labels,
         "reported_shares": refused,
         "log_probabilities": refused,
+        "losses": refused,
+        "held": refused,
         "train": refused,
         "initial": lambda number: np.full(1, number, dtype=np.float32),
     }

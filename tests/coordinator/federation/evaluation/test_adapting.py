@@ -12,7 +12,7 @@ from coordinator.adaptations import Adaptation, ClientView, Served
 from coordinator.adaptations.alone import Alone, AloneSettings
 from coordinator.adaptations.none import NoAdaptation
 from coordinator.adaptations.prior import Prior, PriorSettings
-from coordinator.adaptations.relabelled import Relabelled
+from coordinator.adaptations.relabelled import Relabelled, RelabelledSettings
 from coordinator.adaptations.tuned import Tuned, TunedSettings
 from coordinator.federation.bank import ModelBank
 from coordinator.federation.evaluation import adapting
@@ -86,7 +86,7 @@ OF_ADAPTATIONS = ("accuracy", "accuracy_std", "loss", "adaptation_samples", "ada
     [
         Prior(PriorSettings()),
         Tuned(TunedSettings()),
-        Relabelled(NOTHING),
+        Relabelled(RelabelledSettings()),
         Tuned(TunedSettings(local_steps=9)),
     ],
 )
@@ -124,7 +124,7 @@ def test_a_copy_of_each_client_is_tuned_and_evaluated() -> None:
         # 3 clients, 5 steps of 2 samples, 1 s each; again at the second data step, in round 2.
         (Tuned(TunedSettings()), [30, 30, 60, 60], [30, 30, 60, 60]),
         # A forward pass of 4 + 8 + 4 samples takes a third of that time.
-        (Relabelled(NOTHING), [0, 0, 0, 0], [16 / 3, 16 / 3, 32 / 3, 32 / 3]),
+        (Relabelled(RelabelledSettings()), [0, 0, 0, 0], [16 / 3, 16 / 3, 32 / 3, 32 / 3]),
         # 2 participants x 3 steps / 3 clients = 2 steps per client and round.
         (Alone(AloneSettings()), [12, 24, 36, 48], [12, 24, 36, 48]),
     ],

@@ -1,0 +1,192 @@
+"""Families of changes of features that a client can undo: what it tries, or measures, of its own samples."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from coordinator.adaptations.base import ClientView
+from coordinator.adaptations.class_means import ClassMeans, Sums
+from emulator.arrays import Floats, Floats32
+
+Transform = Callable[[Floats32], Floats32]
+"""Features (s, *shape) of samples -> (s, *shape), each sample by itself: how they are read in one way."""
+
+LEAST_DEVIATION = 0.1
+"""The least standard deviation that a feature is divided by, times the mean one of a client's features."""
+
+LEVELS = 20
+"""Quantiles of each feature that a way of `quantiles` has."""
+
+
+class Family(ABC):
+    """Chooses a way for each client, and reads samples in it."""
+
+    @property
+    def tried(self) -> int:
+        """The ways that each client tries on the model; 0 if it measures its samples alone."""
+        return 0
+
+    @property
+    def compares(self) -> bool:
+        """Whether ways follow from the means of labels that clients have reported."""
+        return False
+
+    def check(self, shape: tuple[int, ...]) -> str | None:
+        """What is wrong with samples of that shape; None: nothing."""
+        return None
+
+    @abstractmethod
+    def choose(self, view: ClientView, means: ClassMeans) -> Floats:
+        """(n, width, K) the numbers of the way of each client for each model; NaN for plain."""
+
+    @abstractmethod
+    def read(self, features: Floats32, ways: Floats) -> Floats32:
+        """Samples (s, *shape) read in ways (s, K), none of them NaN."""
+
+
+@dataclass(frozen=True)
+class Tried(Family):
+    """A few transforms, of which each client takes the best: `by` "loss" of the model, or "class_means".
+
+    A way has the number of its transform. Of equals it is the first.
+    """
+
+    transforms: Sequence[Transform]
+    by: str
+    images: bool = False
+
+    @property
+    def tried(self) -> int:
+        return 0 if self.compares else len(self.transforms)
+
+    @property
+    def compares(self) -> bool:
+        return self.by == "class_means"
+
+    def check(self, shape: tuple[int, ...]) -> str | None:
+        if self.images and (len(shape) not in (2, 3) or min(shape[-2:]) < 2):
+            return "rotations are of images, of shape (height, width) or (channels, height, width)"
+        return None
+
+    def choose(self, view: ClientView, means: ClassMeans) -> Floats:
+        if self.compares:
+            best = np.repeat(self._nearest(view, means)[:, None], view.plan.models.shape[1], axis=1)
+        else:
+            losses = view.losses(np.arange(float(len(self.transforms)))[:, None])
+            best = np.where(np.isfinite(losses), losses, np.inf).argmin(axis=2)
+        return best[:, :, None].astype(np.float64)
+
+    def read(self, features: Floats32, ways: Floats) -> Floats32:
+        result = features.copy()
+        for number in np.unique(ways[:, 0]).astype(np.int64).tolist():
+            some = ways[:, 0] == number
+            result[some] = self.transforms[number](features[some])
+        return result
+
+    def _nearest(self, view: ClientView, means: ClassMeans) -> Floats:
+        """(n,) the transform that brings the means of a client's labels nearest to those of all; else NaN."""
+        best = np.full(len(view.clients), np.nan)
+        if means:
+            for held in view.held():
+                read = (replace(held, features=transform(held.features)) for transform in self.transforms)
+                own = (Sums.of(each, view.num_labels).means for each in read)
+                far = [np.nansum((each - means.sums.means) ** 2, axis=(1, 2)) for each in own]
+                best[held.rows] = np.argmin(far, axis=0)
+        return best
+
+
+class Standardised(Family):
+    """Each feature less its mean over the client's samples, divided by its standard deviation there.
+
+    A way has both, for each of D features.
+    """
+
+    def choose(self, view: ClientView, means: ClassMeans) -> Floats:
+        sums = [Sums.of(held, view.num_labels) for held in view.held()]
+        mean = np.concatenate([of.mean for of in sums])
+        deviations = np.concatenate([of.deviations for of in sums])
+        least = LEAST_DEVIATION * deviations.mean(axis=1, keepdims=True)
+        ways = np.hstack([mean, np.maximum(deviations, np.where(least > 0, least, 1.0))])
+        return _for_each_model(ways, view)
+
+    def read(self, features: Floats32, ways: Floats) -> Floats32:
+        mean, deviation = np.split(ways, 2, axis=1)
+        flat = (features.reshape(len(features), -1) - mean) / deviation
+        return flat.reshape(features.shape).astype(np.float32)
+
+
+class Quantiles(Family):
+    """Each feature as its rank among the client's samples, from -1 to 1: whatever rises with it is undone.
+
+    A way has LEVELS quantiles of each of D features, the lowest first. Equal values have their middle rank.
+    """
+
+    def choose(self, view: ClientView, means: ClassMeans) -> Floats:
+        levels = (np.arange(LEVELS) + 0.5) / LEVELS
+        ways = []
+        for held in view.held():
+            flat = held.features.reshape(len(held.features), -1)
+            parts = np.split(flat, np.flatnonzero(np.diff(held.owner)) + 1)
+            ways += [np.quantile(part, levels, axis=0).ravel() for part in parts]
+        return _for_each_model(np.array(ways, dtype=np.float64), view)
+
+    def read(self, features: Floats32, ways: Floats) -> Floats32:
+        flat = features.reshape(len(features), -1)
+        ranks = np.zeros(flat.shape)
+        for level in np.split(ways, LEVELS, axis=1):
+            ranks += np.sign(flat - level)
+        return (ranks / LEVELS).reshape(features.shape).astype(np.float32)
+
+
+class Channels(Family):
+    """The channels of a sample, the first axis of its features, in the order in which they fit best.
+
+    A channel's profile are the means of its features for each label, and twice their standard deviations. The
+    assignment of the client's channels to those of all reports has the least sum of squared distances
+    (Kuhn 1955). A way has for each channel the one that is read there.
+    """
+
+    @property
+    def compares(self) -> bool:
+        return True
+
+    def check(self, shape: tuple[int, ...]) -> str | None:
+        return "channels are the first axis of a sample, at least two" if shape[0] < 2 else None
+
+    def choose(self, view: ClientView, means: ClassMeans) -> Floats:
+        from scipy.optimize import linear_sum_assignment
+
+        ways = []
+        for held in view.held():
+            channels = held.features.shape[1]
+            if not means:
+                ways.append(np.full((len(held.rows), channels), np.nan))
+                continue
+            (target,) = _profiles(means.sums, channels)
+            for own in _profiles(Sums.of(held, view.num_labels), channels):
+                cost = np.nansum((target[:, None] - own) ** 2, axis=2)
+                ways.append(linear_sum_assignment(cost)[1][None].astype(np.float64))
+        return _for_each_model(np.concatenate(ways), view)
+
+    def read(self, features: Floats32, ways: Floats) -> Floats32:
+        places = ways.astype(np.int64).reshape(*ways.shape, *(1,) * (features.ndim - 2))
+        return np.take_along_axis(features, places, axis=1)
+
+
+def _profiles(sums: Sums, channels: int) -> Floats:
+    """(k, channels, numbers) the profiles of the channels of k clients."""
+    of_labels, spread = (
+        numbers.reshape(len(numbers), -1, channels, numbers.shape[-1] // channels)
+        for numbers in (sums.means, 2 * sums.deviations)
+    )
+    rows = np.concatenate([of_labels, spread], axis=1).swapaxes(1, 2)
+    return rows.reshape(len(rows), channels, -1)
+
+
+def _for_each_model(ways: Floats, view: ClientView) -> Floats:
+    """(n, width, K) the ways (n, K) of clients, the same for all models that serve them."""
+    return np.repeat(ways[:, None], view.plan.models.shape[1], axis=1)
