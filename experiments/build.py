@@ -309,8 +309,8 @@ def build_adaptation(arm: Arm) -> Adaptation:
         return chosen.build()
     if chosen.kind != "none":
         raise ConfigurationError(
-            f"adaptation = {chosen.kind!r}: model = {model.kind!r} has samples read with the context of their "
-            f"client, and an arm has one way of reading; set adaptation = 'none'"
+            f"adaptation = {chosen.kind!r}: model = {model.kind!r} has samples read with the context of "
+            f"their client, and an arm has one way of reading; set adaptation = 'none'"
         )
     return WithContext(model.settings.size)
 

@@ -52,12 +52,12 @@ from emulator.numbers import (
     PositiveShare,
     Seed,
 )
-from emulator.plugins import ChoiceOf, Chosen, Settings, alone_is_a_list
+from emulator.plugins import FIRST_LOOK, ChoiceOf, Chosen, Settings, alone_is_a_list
 from emulator.storage.table_paths import TABLE_SUFFIXES, TablePath
 from executor.models import MODELS
 from executor.rules import RULES
 from executor.settings import Batches, BatchNorm, ExecutorSettings
-from experiments.extending import beside
+from experiments.extending import beside, value_at
 from experiments.results.reading.not_recorded import DETECTION
 from experiments.results.reading.recorded import (
     MOST_EXPERIMENT_BYTES,
@@ -597,6 +597,38 @@ class Detection(Settings):
                 raise ConfigurationError(f"detection.{key} = {begin}: must be below round.rounds = {rounds}")
 
 
+class Choice(Settings):
+    """How a setting was chosen among several values. It decides no run, and is not recorded."""
+
+    seeds: tuple[Seed, ...] = Field(
+        min_length=1, description="seeds on which it was chosen, none of which is among those of the runs"
+    )
+    grid: tuple[Any, ...] = Field(min_length=1, description="values that were tried, the setting's too")
+    by: str = Field(min_length=1, description="what decided, such as mean accuracy over the run")
+    edge: str | None = Field(
+        None,
+        min_length=1,
+        description="why no further values were tried, if it is the least or the largest of grid",
+        examples=["larger rates diverge"],
+    )
+
+    def problem(self, value: Any, seeds: Collection[int]) -> str:
+        """What is wrong with it for a setting of that value, in runs of these seeds; empty if nothing is."""
+        grid, reported = ", ".join(map(str, self.grid)), {*self.seeds} & {*seeds}
+        if value is None:
+            return "no setting of that name has a value; name it as --set does, as in training.learning_rate"
+        if value not in self.grid:
+            return f"the setting is {value!r}, which is not one of its grid ({grid}); say how it was chosen"
+        if reported:
+            return f"seed {min(reported)} is among the seeds of the runs; run others than it was chosen on"
+        are_numbers = all(type(tried) in (int, float) for tried in self.grid)
+        at_edge = are_numbers and value in (min(self.grid), max(self.grid))
+        if at_edge == (self.edge is not None):
+            return ""
+        remedy = "try further values, or say in edge why not" if at_edge else "leave edge out"
+        return f"{value!r} is at {'the' if at_edge else 'no'} edge of its grid ({grid}); {remedy}"
+
+
 class PartsRow(Settings):
     """The parts that make up a method."""
 
@@ -739,6 +771,12 @@ class Experiment(Settings):
     output: Output = Field(Output(), description="what a run leaves besides its log")
     report: Report = Field(Report(), description="what is compared in the results")
     detection: Detection | None = Field(None, description="how detectors are scored against the truth")
+    chosen: dict[str, Choice] = Field(
+        default_factory=dict,
+        exclude=True,
+        description="how settings that were searched were chosen, by dotted key, in the file as it stands: "
+        "options leave it out, and what extends the file does not inherit it. It decides no run",
+    )
     parts: PartsRow = Field(
         {}, validate_default=True, exclude=True, description="parts of every arm that does not name its own"
     )
@@ -805,6 +843,16 @@ class Experiment(Settings):
         if headline is not None and headline not in others:
             problem = "is a baseline" if headline in names else "names no arm"
             raise ValueError(f"report.headline = {headline!r}: {problem}; choices: {', '.join(others)}")
+        return self
+
+    @model_validator(mode="after")
+    def _are_as_chosen(self, info: ValidationInfo) -> Experiment:
+        if not self.chosen or info.context == FIRST_LOOK:  # which lacks settings of rules and models
+            return self
+        table = {**self.resolved(), "parts": self.parts.model_dump(mode="json")}
+        for key, choice in self.chosen.items():
+            if problem := choice.problem(value_at(table, key.split(".")), self.seeds):
+                raise ValueError(f"chosen.{key}: {problem}")
         return self
 
     @model_validator(mode="after")

@@ -23,6 +23,9 @@ from experiments.shipped import SUFFIX, is_shipped, named, nearest, shipped_file
 EXTENDS, ARMS = "extends", "arms"
 """The keys that are resolved here: what is extended, and which arms are picked."""
 
+CHOSEN = "chosen"
+"""The table that says how settings of one file were chosen: neither inherited nor kept beside options."""
+
 MOST_DEEP = 4
 """Most configurations that extend one another, above the one that is played."""
 
@@ -126,7 +129,8 @@ class _Reading:
         for text in _texts(own, EXTENDS, where, "a path, the name of a shipped one, or a list of both"):
             parent = self._find(text, path, where)
             self._refuse_endless(parent, chain, f"{where}: {EXTENDS} = {text!r}")
-            table = _over(table, self.whole(self.read(parent), parent, chain))
+            inherited = self.whole(self.read(parent), parent, chain)
+            table = _over(table, _without(inherited, {CHOSEN}))
         table = _over(table, said)
         self.files.append((where, said))
         picked = _texts(own, ARMS, where, "names of arms; an arm itself is a table [[arm]]")

@@ -15,7 +15,7 @@ from emulator.errors import ConfigurationError, DataFileError, naming
 from emulator.plugins import FIRST_LOOK
 from emulator.storage.bounded import is_file, read_toml, toml_document
 from experiments.config import Experiment, parse_experiment
-from experiments.extending import ALONE, extended
+from experiments.extending import ALONE, CHOSEN, extended
 from experiments.locating import DataFolders, Locate, OutsideError, locator
 from experiments.shipped import absent, named
 from traces.sources import SOURCES
@@ -128,6 +128,7 @@ def override_table(table: dict[str, Any], overrides: Overrides, seeds: Sequence[
         for override in overrides:
             _apply_override(table, override)
     if seeds is not None:
+        table.pop(CHOSEN, None)
         table["seeds"] = list(seeds)
     if table.get(SWEEP) == {}:
         del table[SWEEP]
@@ -193,6 +194,7 @@ def set_key(table: dict[str, Any], key: str, value: Any, where: str) -> None:
     Raises ConfigurationError, with `where` in front, if a part of the key names no arm, no entry of a list,
     or no table.
     """
+    table.pop(CHOSEN, None)
     *path, last = key.split(".")
     target: Any = table
     for depth, name in enumerate(path):

@@ -78,7 +78,7 @@ class Alone(Adaptation):
     state_fields = ("_models", "_steps", "_before", "_changed", "_solver")
     serves_one: ClassVar[bool] = True
     federates: ClassVar[bool] = False
-    keeps_models: ClassVar[bool] = True
+    keeps_models = True
 
     def __init__(self, settings: AloneSettings) -> None:
         super().__init__(settings)

@@ -83,6 +83,7 @@ class ClientView:
     step: int  # data step
     rounds: int  # rounds so far: those that have closed, and the one that closes now
     new_data: bool  # whether the data step began in the round that closes now
+    evaluated: bool  # whether clients were evaluated in that round
     local_steps: Ints  # (n,) of a visit of each client
     batch_size: int  # of these steps
     steps_per_client: Floats  # (n,) local steps that a federation takes per round and client
@@ -142,7 +143,7 @@ class Adaptation(Part):
     reads: ClassVar[bool] = False
     serves_one: ClassVar[bool] = False
     federates: ClassVar[bool] = True
-    keeps_models: ClassVar[bool] = False
+    keeps_models: bool = False
 
     @property
     def needs_label_shares(self) -> bool:
@@ -235,12 +236,14 @@ class Adaptation(Part):
 
     @returns("coordinator.checks:adapting_work")
     def work(self, view: ClientView) -> Work | None:
-        """What adapting costs its clients in the round that closes now, whatever is evaluated.
+        """What adapting costs its clients in the round that closes now.
 
-        One adaptation per data step is counted: in the rounds that began one, `view.new_data`.
+        It is asked once a round: whether that began a data step is `view.new_data`, and whether clients were
+        evaluated in it `view.evaluated`.
 
         Args:
-            view: all clients that hold training samples.
+            view: all clients that hold training samples, scored or not; its plan has their models only in
+                rounds that began a data step, or in which clients were evaluated.
 
         Returns:
             Columns of shape (n,); None, by default, if it costs nothing.

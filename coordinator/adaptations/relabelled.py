@@ -114,7 +114,7 @@ class Relabelled(Adaptation):
         return self._means.exchange(view) if self._compares else self._forward(view)
 
     def work(self, view: ClientView) -> Work | None:
-        return self._forward(view) if view.new_data and not self._compares else None
+        return self._forward(view) if view.evaluated and not self._compares else None
 
     def _forward(self, view: ClientView) -> Work:
         """The predictions of all models that serve each client."""

@@ -136,7 +136,7 @@ class Transforming(Adaptation):
         return self._means.exchange(view) if self.family.compares else self._forward(view)
 
     def work(self, view: ClientView) -> Work | None:
-        return self._forward(view) if view.new_data else None
+        return self._forward(view) if view.evaluated else None
 
     def _forward(self, view: ClientView) -> Work | None:
         """The predictions of all transforms; None if ways are measured."""

@@ -716,7 +716,8 @@ class Federation(Stateful):
         measured, personal = self._measure(round_, now_s, is_last)
         adaptation = NO_ADAPTATION
         if self._adapting is not None:
-            adaptation = self._adapting.round_closes(round_, partial(self._serving, round_))
+            evaluated = measured is not NOT_MEASURED
+            adaptation = self._adapting.round_closes(round_, partial(self._serving, round_), evaluated)
         settings = self.settings
         record = self._progress.record(
             round_,

@@ -100,7 +100,7 @@ def _play(adaptation: Adaptation, clients: Ints, value: float | None = None) -> 
                     adaptation.data_changes(leaving)
         held = stream.held(clients, "train")
         view = adapting.view(clients, plan, held, rounds=round_ + 1, shares=_told(adaptation, shares))
-        view = replace(view, new_data=round_ % ROUNDS_PER_STEP == 0)
+        view = replace(view, new_data=round_ % ROUNDS_PER_STEP == 0, evaluated=True)
         with left_alone(view):
             served.append(adaptation.adapt(view))
             _check_work(adaptation, view)

@@ -60,15 +60,17 @@ EXPERIMENT["training"] = {key: value for key, value in SMALL["training"].items()
 
 FIGURES = ("accuracy_omitting_drift", "accuracy_including_drift")
 START = {"file": "a.safetensors"}
+CHOSEN = {"seeds": [100], "grid": ["reshuffled", "fixed"], "by": "mean accuracy"}
 PUBLISHED = merged(
     EXPERIMENT,
     {
         "report": {"published": {figure: {"global": [50.0]} for figure in FIGURES}},
         "training": {"start": START},
         "arm": [{"name": "global", "training": {"start": START}}],
+        "chosen": {"training.batches": CHOSEN},
     },
 )
-"""The same with published values, which would need another trace to run, and a file to start from."""
+"""The same with published values, which would need another trace, a file to start from, and a choice."""
 
 CLASS = {
     "name": "a",

@@ -23,6 +23,7 @@ VARIANTS = {
         ("alone", {"steps_per_round": 0.3}),
         ("prior", {"shares": "reported"}),
         ("tuned", {"learning_rate": 0.0}),
+        ("tuned", {"again": "data"}),
     ],
     "aggregators": [
         ("async_mix", {"staleness": "polynomial", "alpha": 1.0}),

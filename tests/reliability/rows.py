@@ -408,6 +408,10 @@ ARMS: Mapping[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {
         merged(PHONES, {"round": {"rounds": 6}}),
         {"clusterer": {"kind": "fielding", "max_clusters": 3}, "adaptation": "tuned"},
     ),
+    "tuned-kept": (
+        merged(CONCEPTS, {"round": {"evaluate_clients": 3, "evaluate_every": 1}}),
+        {"adaptation": {"kind": "tuned", "again": "data"}},
+    ),
     "relabelled": (CONCEPTS, {"clusterer": "oracle", "memory": "claimed", "adaptation": "relabelled"}),
     "prior": (
         merged(MOVING, {"round": {"hear": "check_in", "rounds": 6}}),

@@ -160,18 +160,22 @@ class Adapting(Stateful):
             view = self.view(self._scored[some], plan, held.take(some), rounds=round_, step=step)
             self.adaptation.data_changes(replace(view, label_counts=_not_now))
 
-    def round_closes(self, round_: int, serving: Callable[[], InferencePlan]) -> AdaptationFigures:
+    def round_closes(
+        self, round_: int, serving: Callable[[], InferencePlan], evaluated: bool
+    ) -> AdaptationFigures:
         """Count what the clients that hold data spend in this round, whether they are scored or not.
 
-        `serving` returns which models serve the N clients, and is called in rounds that began a data step.
+        `serving` returns which models serve the N clients, and is called in rounds that began a data step,
+        or in which clients were evaluated. `evaluated`: whether clients were evaluated in this round.
         """
         stream, latency = self._stream, self._latency
         new_data = stream.step != self._counted_step
         self._counted_step = stream.step
         clients = np.flatnonzero(stream.holding)
-        plan = serving().take(clients) if new_data else InferencePlan.alike(np.full((len(clients), 1), -1))
+        asked = new_data or evaluated
+        plan = serving().take(clients) if asked else InferencePlan.alike(np.full((len(clients), 1), -1))
         view = self.view(clients, plan, stream.held(clients, "train"), rounds=round_ + 1)
-        work = self.adaptation.work(replace(view, new_data=new_data))
+        work = self.adaptation.work(replace(view, new_data=new_data, evaluated=evaluated))
         if work is not None:
             self._samples += float(work.trained_samples.sum())
             self._computing_s += float(latency.phases(clients, work).compute_s.sum())
@@ -282,6 +286,7 @@ class Adapting(Stateful):
             step=step,
             rounds=rounds,
             new_data=False,
+            evaluated=False,
             local_steps=local_steps,
             batch_size=self._settings.batch_size,
             steps_per_client=self._participation * local_steps.astype(np.float64),

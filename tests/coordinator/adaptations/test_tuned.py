@@ -1,6 +1,10 @@
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Literal
+
 import numpy as np
+import pytest
 
 from coordinator.adaptations.tuned import Tuned, TunedSettings
 from emulator.messages import InferencePlan
@@ -27,10 +31,44 @@ def test_a_copy_starts_from_the_served_model_at_every_evaluation() -> None:
     assert training.rates == [0.5, 0.5]
 
 
-def test_a_client_is_charged_for_one_tuning_per_data_step() -> None:
-    tuned = Tuned(TunedSettings(local_steps=4))
-    work = tuned.work(a_view([[1, 0]] * 2))
+@pytest.mark.parametrize(("again", "when"), [("evaluation", "evaluated"), ("data", "new_data")])
+def test_a_client_is_charged_for_one_tuning_whenever_its_copy_is_trained(
+    again: Literal["evaluation", "data"], when: str
+) -> None:
+    tuned = Tuned(TunedSettings(local_steps=4, again=again))
+    other = {"evaluated": False, "new_data": False}
+    work = tuned.work(a_view([[1, 0]] * 2, **{**other, when: True}))
     assert work is not None
     assert work.trained_samples.tolist() == [40.0, 40.0]
     assert not np.concatenate([work.download_bytes, work.upload_bytes, work.forward_samples]).any()
-    assert tuned.work(a_view(new_data=False)) is None
+    assert tuned.work(a_view(**{"evaluated": True, "new_data": True, when: False})) is None
+
+
+def test_a_copy_is_kept_until_the_data_of_its_client_change() -> None:
+    """Also while another model serves it: only client 1's data change, which then has a copy of that."""
+    training, tuned = Training(), Tuned(TunedSettings(local_steps=3, again="data"))
+    assert tuned.keeps_models
+    plan = InferencePlan.alike(np.array([[0], [0], [1]]))
+    view = a_view([[1, 0]] * 3, TWO, plan=plan, train=training)
+    assert tuned.adapt(view).models.tolist() == [[13.0], [13.0], [23.0]]
+    moved = InferencePlan.alike(np.array([[1], [1], [1]]))
+    later = a_view([[1, 0]] * 3, TWO, plan=moved, train=training)
+    assert tuned.adapt(later).models.tolist() == [[13.0], [13.0], [23.0]]
+    assert training.steps == [[3, 3, 3]]
+    tuned.data_changes(replace(later, clients=np.array([1])))
+    assert tuned.adapt(later).models.tolist() == [[13.0], [23.0], [23.0]]
+    assert training.steps == [[3, 3, 3], [0, 3, 0]]
+
+
+def test_clients_get_their_copies_when_they_are_first_evaluated() -> None:
+    """Client 7 of the scored 4, 7 and 9 is evaluated before the others, and no copy is made of it twice."""
+    training, tuned = Training(), Tuned(TunedSettings(again="data"))
+    tuned.data_changes(a_view())
+    one = a_view(train=training, clients=np.array([7]), scored=np.array([4, 7, 9]))
+    assert tuned.adapt(one).models.tolist() == [[5.0]]
+    others = a_view([[1, 0]] * 3, ((1.0,),), train=training, clients=one.scored, scored=one.scored)
+    assert tuned.adapt(others).models.tolist() == [[6.0], [5.0], [6.0]]
+
+
+def test_a_copy_that_is_made_anew_at_each_evaluation_needs_no_state() -> None:
+    assert not Tuned(TunedSettings()).keeps_models

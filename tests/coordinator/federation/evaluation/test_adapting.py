@@ -87,7 +87,7 @@ OF_ADAPTATIONS = ("accuracy", "accuracy_std", "loss", "adaptation_samples", "ada
         Prior(PriorSettings()),
         Tuned(TunedSettings()),
         Relabelled(RelabelledSettings()),
-        Tuned(TunedSettings(local_steps=9)),
+        Tuned(TunedSettings(local_steps=9, again="data")),
     ],
 )
 def test_an_adaptation_changes_what_is_evaluated_and_nothing_else(
@@ -122,7 +122,7 @@ def test_a_copy_of_each_client_is_tuned_and_evaluated() -> None:
     [
         (Prior(PriorSettings()), [0, 0, 0, 0], [0, 0, 0, 0]),
         # 3 clients, 5 steps of 2 samples, 1 s each; again at the second data step, in round 2.
-        (Tuned(TunedSettings()), [30, 30, 60, 60], [30, 30, 60, 60]),
+        (Tuned(TunedSettings(again="data")), [30, 30, 60, 60], [30, 30, 60, 60]),
         # A forward pass of 4 + 8 + 4 samples takes a third of that time.
         (Relabelled(RelabelledSettings()), [0, 0, 0, 0], [16 / 3, 16 / 3, 32 / 3, 32 / 3]),
         # 2 participants x 3 steps / 3 clients = 2 steps per client and round.
@@ -142,6 +142,26 @@ def test_one_adaptation_per_client_and_data_step_is_counted_whatever_is_evaluate
     records = played(adaptation, evaluate_every=evaluate_every).records
     assert [record.adaptation_samples for record in records] == samples
     assert [record.adaptation_s for record in records] == pytest.approx(computed)
+
+
+@pytest.mark.parametrize(
+    ("evaluate_every", "samples"), [(1, [30, 60, 90, 120]), (2, [0, 30, 30, 60]), (3, [0, 0, 30, 60])]
+)
+def test_a_copy_for_each_evaluation_is_charged_at_each_one(evaluate_every: int, samples: list[float]) -> None:
+    """3 clients, 5 steps of 2 samples; the last round is evaluated."""
+    adaptation = Tuned(TunedSettings())
+    records = played(adaptation, evaluate_every=evaluate_every).records
+    assert [record.adaptation_samples for record in records] == samples
+
+
+def test_a_kept_copy_is_of_the_model_at_the_first_evaluation_after_the_data_changed() -> None:
+    """Client 1's data never change: at the second data step, from round 2 on, it still has its first copy."""
+    anew, kept = played(Tuned(TunedSettings())), played(Tuned(TunedSettings(again="data")))
+    assert kept.models == anew.models
+    copies = [models[:, 0].tolist() for models, _ in anew.executor.evaluated]
+    (first, _, third, _), one = copies, [models[:, 0].tolist() for models, _ in kept.executor.evaluated]
+    assert len({row[1] for row in copies}) == 4
+    assert one == [first, first, [third[0], first[1], third[2]], [third[0], first[1], third[2]]]
 
 
 def test_tuning_at_rate_0_and_a_plan_that_is_read_as_it_is_are_no_adaptation() -> None:
