@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sized
 from contextlib import contextmanager
 from functools import cached_property
 from math import prod
+from typing import Protocol
 
 import numpy as np
 
 from emulator.arrays import Floats, Floats32, Ints
+from emulator.ports import SampleReader
 from emulator.storage.stateful import Stateful
-from traces.trace import Trace
 
 Read = Callable[[Floats32, Floats], Floats32]
 """Features (n, *shape) of samples, and the numbers (n, K) of the way of each -> (n, ...) as they are read."""
 
 
+class Samples(SampleReader, Sized, Protocol):
+    """A reader that knows how many rows it has."""
+
+
 class Ways(Stateful):
-    """A reader of the samples of `trace` in ways: row w N + r is row r of its N rows, read in way w.
+    """Reads the samples of another reader in ways: row w N + r is row r of its N rows, read in way w.
 
     Way 0 is plain. A way has numbers (K,), which `read` knows what to do with, and the label (L,) as which
     each label is read. Nothing else of a row changes: its key, and so whether it is held out, is that of r.
@@ -28,18 +33,18 @@ class Ways(Stateful):
 
     state_fields = ("_way", "_numbers", "_labels", "_next")
 
-    def __init__(self, trace: Trace, read: Read) -> None:
+    def __init__(self, reader: Samples, read: Read) -> None:
         """Know no way but the plain one, whose numbers are NaN for `read`, or (n, 0) if no other is known."""
-        self._trace = trace
+        self._reader = reader
         self._read = read
         self._next = 1
         self._way = np.zeros(0, dtype=np.int64)
         self._numbers: Floats = np.zeros((0, 0))
-        self._labels: Ints = np.zeros((0, trace.num_labels), dtype=np.int64)
+        self._labels: Ints = np.zeros((0, reader.num_labels), dtype=np.int64)
 
     def __len__(self) -> int:
         """N, the rows of the plain way."""
-        return len(self._trace)
+        return len(self._reader)
 
     @property
     def num_known(self) -> int:
@@ -55,7 +60,7 @@ class Ways(Stateful):
         """
         added = self._next + np.arange(len(numbers))
         if labels is None:
-            labels = np.tile(np.arange(self._trace.num_labels), (len(numbers), 1))
+            labels = np.tile(np.arange(self._reader.num_labels), (len(numbers), 1))
         before = self._numbers if self.num_known else numbers[:0]
         self._way = np.append(self._way, added)
         self._numbers = np.concatenate([before, numbers])
@@ -73,11 +78,11 @@ class Ways(Stateful):
     @property
     def num_features(self) -> int:
         """D, the features of a sample in the plain way."""
-        return prod(self._trace.sample_shape)
+        return prod(self._reader.sample_shape)
 
     def plain(self, rows: Ints) -> Floats32:
-        """(n, *shape) the features of rows (n,) of the plain way, as the trace has them."""
-        return self._trace.features(rows)
+        """(n, *shape) the features of rows (n,) of the plain way, as the other reader has them."""
+        return self._reader.features(rows)
 
     def keep(self, rows: Ints) -> None:
         """Forget all ways but those of `rows` (n,)."""
@@ -89,30 +94,30 @@ class Ways(Stateful):
     @cached_property
     def sample_shape(self) -> tuple[int, ...]:
         """Shape of one sample's features, as they are read."""
-        none = np.zeros((0, *self._trace.sample_shape), dtype=np.float32)
+        none = np.zeros((0, *self._reader.sample_shape), dtype=np.float32)
         return self._read(none, np.zeros((0, 0))).shape[1:]
 
     @property
     def num_labels(self) -> int:
         """L, the number of labels."""
-        return self._trace.num_labels
+        return self._reader.num_labels
 
     @property
     def integers(self) -> bool:
         """Whether features are whole numbers."""
-        return self._trace.integers
+        return bool(getattr(self._reader, "integers", False))
 
     def features(self, rows: Ints) -> Floats32:
         """(n, *sample_shape) the features of rows (n,)."""
         way, row = np.divmod(rows, len(self))
         numbers = np.full((len(rows), self._numbers.shape[1]), np.nan)
         numbers[way > 0] = self._numbers[self._place(way[way > 0])]
-        return self._read(self._trace.features(row), numbers)
+        return self._read(self._reader.features(row), numbers)
 
     def labels(self, rows: Ints) -> Ints:
         """(n,) the labels of rows (n,), each as it is read."""
         way, row = np.divmod(rows, len(self))
-        labels = self._trace.labels(row)
+        labels = self._reader.labels(row)
         other = way > 0
         if not other.any():
             return labels
@@ -122,11 +127,11 @@ class Ways(Stateful):
 
     def sample_keys(self, rows: Ints) -> Ints:
         """(n, 2) which sample each of rows (n,) has, in whatever way."""
-        return self._trace.sample_keys(rows % len(self))
+        return self._reader.sample_keys(rows % len(self))
 
     def reference_rows(self, per_label: int) -> Ints:
         """Rows in the plain way; see `SampleReader`."""
-        return self._trace.reference_rows(per_label)
+        return self._reader.reference_rows(per_label)
 
     def _place(self, way: Ints) -> Ints:
         """(n,) where ways (n,) are; KeyError if one is not known, or not any more."""

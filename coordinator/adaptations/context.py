@@ -18,10 +18,11 @@ from emulator.plugins import NoSettings
 class WithContext(Adaptation):
     """Each sample is read with the context of its client behind its features, in training and scores, too.
 
-    No configuration names it: an arm whose model takes a context has it. The context are the client's mean of
-    its training samples, and its mean of each label less that (0 of one that it lacks), projected to `size`
-    numbers by a Gaussian matrix, the same for all clients of a seed, and divided by their root mean square. A
-    sample that is read plain, as for reports, has a context of zeros.
+    No configuration names it: an arm whose model takes a context has it. The context tells how the client's
+    mean of its training samples, and its mean of each label less that, differ from those of all samples that
+    clients have reported as they took part; a label that it lacks adds nothing. That is projected to `size`
+    numbers by a Gaussian matrix, the same for all clients of a seed, by which they are in the units of
+    features. It is 0 before the first report, and for samples that are read plain.
 
     Source: ours.
     """
@@ -48,12 +49,11 @@ class WithContext(Adaptation):
         context = np.zeros((len(view.clients), self._size))
         if self._means:
             common = _profile(self._means.sums)
-            spread = np.sqrt((self._means.sums.deviations**2).mean()) or 1.0
             for held in view.held():
                 own = _profile(Sums.of(held, view.num_labels)) - common
                 for row, means in enumerate(np.nan_to_num(own).swapaxes(0, 1)):
                     drawn = self.streams.generator("context", row).standard_normal((own.shape[2], self._size))
-                    context[held.rows] += means @ drawn / (spread * np.sqrt(own[0].size))
+                    context[held.rows] += means @ drawn / np.sqrt(own[0].size)
         ways = np.repeat(context[:, None], view.plan.models.shape[1], axis=1)
         return Served(view.models, view.plan, ways)
 
