@@ -6,6 +6,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property, partial
+from itertools import product
 from typing import Annotated, ClassVar, Literal, Self
 
 import numpy as np
@@ -18,26 +19,40 @@ from coordinator.adaptations.tries import TriesSettings
 from emulator.arrays import Floats, Floats32
 from emulator.errors import ConfigurationError
 from emulator.messages import Work
-from emulator.numbers import Number, PositiveFactor
+from emulator.numbers import Number
 from traces.changes.features import rotated
 
-FAMILIES = ("rotations", "shifts", "scales", "standardised", "quantiles", "channels")
-"""The settings of which `transformed` has one."""
+TRIED = ("rotations", "shifts", "scales")
+"""The settings of families whose changes are tried, each with each."""
+
+MEASURED = ("standardised", "quantiles", "channels")
+"""Those of families that are measured, of which there is one."""
+
+FAMILIES = (*TRIED, *MEASURED)
+
+MOST_TRIED = 1_000
+"""Ways beyond which trying each is refused."""
 
 
 class TransformedSettings(TriesSettings):
-    """One family of changes, of which a client undoes its own."""
+    """The changes among which is that which a client undoes."""
 
     rotations: Annotated[int, Number(ge=2, le=360)] | None = Field(
         None, description="try this many turns of an image by equal angles", examples=[8]
     )
-    shifts: Annotated[tuple[float, ...], Field(min_length=1)] | None = Field(
-        None, description="try taking each of these numbers off all features, and none", examples=[(0.5, 1.0)]
+    shifts: Annotated[tuple[Annotated[float, Number(ge=-1e6, le=1e6)], ...], Field(min_length=1)] | None = (
+        Field(
+            None,
+            description="try taking each of these numbers off all features, and none",
+            examples=[(0.5, 1.0)],
+        )
     )
-    scales: Annotated[tuple[PositiveFactor, ...], Field(min_length=1)] | None = Field(
-        None,
-        description="try dividing all features by each of these numbers, and by 1",
-        examples=[(0.5, 2.0)],
+    scales: Annotated[tuple[Annotated[float, Number(ge=1e-6, le=1e6)], ...], Field(min_length=1)] | None = (
+        Field(
+            None,
+            description="try dividing all features by each of these numbers, and by 1",
+            examples=[(0.5, 2.0)],
+        )
     )
     standardised: Literal[True] | None = Field(
         None, description="read each feature less its own mean, over its own standard deviation"
@@ -53,17 +68,24 @@ class TransformedSettings(TriesSettings):
     @model_validator(mode="after")
     def _has_one_family(self) -> Self:
         chosen = [name for name in FAMILIES if getattr(self, name) is not None]
-        if len(chosen) != 1:
+        measured = [name for name in MEASURED if name in chosen]
+        if not chosen or (measured and len(chosen) > 1):
             raise ValueError(
-                f"families of changes: {', '.join(chosen) or 'none'}; set one of {', '.join(FAMILIES)}"
+                f"families of changes: {', '.join(chosen) or 'none'}; set one of {', '.join(FAMILIES)}, or "
+                f"several of {', '.join(TRIED)}"
             )
-        if chosen[0] in ("standardised", "quantiles") and "by" in self.model_fields_set:
-            raise ValueError(
-                f"by = {self.by!r}: {chosen[0]} is measured, and nothing is compared; leave it out"
-            )
-        if chosen[0] == "channels" and self.by == "loss":
+        if measured and measured != ["channels"] and "by" in self.model_fields_set:
+            raise ValueError(f"by = {self.by!r}: with {measured[0]} nothing is compared; leave it out")
+        if measured == ["channels"] and self.by == "loss":
             raise ValueError("channels: too many orders to try each; set by = 'class_means'")
+        if self.combined > MOST_TRIED:
+            raise ValueError(f"{self.combined:,} combinations to try; at most {MOST_TRIED:,} are supported")
         return self
+
+    @property
+    def combined(self) -> int:
+        """How many ways are tried, if any are."""
+        return (self.rotations or 1) * (len(self.shifts or ()) + 1) * (len(self.scales or ()) + 1)
 
 
 class Transforming(Adaptation):
@@ -149,10 +171,10 @@ class Transforming(Adaptation):
 class Transformed(Transforming):
     """Each client undoes a change of its features, of a family that it knows, on its own samples alone.
 
-    A finite family (`rotations`, `shifts`, `scales`) is tried on its training samples, for each model anew at
-    each dispatch, request and evaluation; the others are measured of them. With `train` what it chooses is
-    how it trains, too, so that all clients learn one model of features as they were. No parameter is indexed
-    by group: it is the rival of clusters where the family is known, but not who changed.
+    Finite families (`rotations`, `shifts`, `scales`, each with each) are tried on its training samples, for
+    each model anew at each dispatch, request and evaluation; the others are measured of them. With `train`
+    what it chooses is how it trains, too, so that all clients learn one model of features as they were. No
+    parameter is indexed by group: it is the rival of clusters where the family is known, but not who changed.
 
     Source: ours.
 
@@ -173,13 +195,10 @@ class Transformed(Transforming):
     settings: TransformedSettings
 
     def transforms(self) -> Sequence[Transform]:
-        settings = self.settings
-        if settings.rotations is not None:
-            angles = [360 * turn / settings.rotations for turn in range(settings.rotations)]
-            return [partial(rotated, degrees=angle) if angle else _as_it_is for angle in angles]
-        shifts, scales = settings.shifts or (), settings.scales or ()
-        taken_off = [partial(_less, number=number) for number in shifts]
-        return [_as_it_is, *taken_off, *(partial(_over, number=number) for number in scales)]
+        turns = self.settings.rotations or 1
+        angles = [360 * turn / turns for turn in range(turns)]
+        shifts, scales = (0.0, *(self.settings.shifts or ())), (1.0, *(self.settings.scales or ()))
+        return [partial(_undone, change=change) for change in product(angles, shifts, scales)]
 
     @cached_property
     def family(self) -> Family:
@@ -192,13 +211,8 @@ class Transformed(Transforming):
         return Tried(self.transforms(), self.settings.by, images=self.settings.rotations is not None)
 
 
-def _as_it_is(features: Floats32) -> Floats32:
-    return features
-
-
-def _less(features: Floats32, number: float) -> Floats32:
-    return features - np.float32(number)
-
-
-def _over(features: Floats32, number: float) -> Floats32:
-    return features / np.float32(number)
+def _undone(features: Floats32, change: tuple[float, float, float]) -> Floats32:
+    """Features turned by an angle, less a number, over another; as they are by (0, 0, 1)."""
+    angle, shift, scale = change
+    turned = rotated(features, angle) if angle else features
+    return (turned - np.float32(shift)) / np.float32(scale)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import prod
+
 import torch
 from torch import Tensor, nn
 
@@ -62,11 +64,11 @@ class Mixture(ModelSpec):
         self._inner = _dense(settings, "mixture")
 
     def build(self, sample_shape: tuple[int, ...], num_labels: int) -> nn.Module:
-        size, features = self.settings.size, sample_shape[0] - self.settings.size
-        if len(sample_shape) > 1 or features < 1:
+        size, features = self.settings.size, prod(sample_shape) - self.settings.size
+        if features < 1:
             raise ConfigurationError(
-                f"mixture: takes vectors with a context of size = {size} behind their features, and not "
-                f"samples of shape {sample_shape}"
+                f"mixture: the last size = {size} numbers of a sample are its context, and samples of shape "
+                f"{sample_shape} have no others; lower size"
             )
         experts = [self._inner.build((features,), num_labels) for _ in range(self.settings.experts)]
         return Experts(nn.Linear(size, len(experts)), experts)
@@ -81,7 +83,7 @@ class Experts(nn.Module):
         self.experts = nn.ModuleList(experts)
 
     def forward(self, features: Tensor) -> Tensor:
-        size = self.gate.in_features
+        size, features = self.gate.in_features, features.flatten(1)
         weights = torch.softmax(self.gate(features[:, -size:]), dim=1)
         logits = torch.stack([expert(features[:, :-size]) for expert in self.experts], dim=2)
         mean: Tensor = (logits * weights[:, None]).sum(dim=2)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from coordinator.adaptations import Adaptation, ClientView, Served
-from coordinator.checks import check_served, check_work
+from coordinator.checks import adapted, check_work
 from coordinator.federation.bank import ModelBank
 from coordinator.federation.evaluation.adapting import Adapting
 from coordinator.federation.hearing import Reports
@@ -18,9 +18,17 @@ from emulator.arrays import Bools, Floats, Floats32, Ints
 from emulator.latency import DriftscaleLatency
 from emulator.messages import InferencePlan
 from experiments.contracts.generators import and_no_global_generator
-from experiments.contracts.ports import NUM_LABELS, LabelStream, ToyModels, initial, quick_fleet
+from experiments.contracts.ports import (
+    NUM_LABELS,
+    LabelStream,
+    ToyModels,
+    ToySamples,
+    initial,
+    quick_fleet,
+)
 from experiments.contracts.rounds import with_streams
 from experiments.sameness import left_alone, resumed, same
+from traces.ways import Ways
 
 CLIENTS = 5
 ROUNDS_PER_STEP = 2
@@ -39,7 +47,8 @@ def check_adaptation(make: Callable[[], Adaptation]) -> None:
     * It copes with a label that nobody holds, and with models that are not finite.
     * Two fresh adaptations behave the same, one of them stored and restored before every call.
     * It does not write to the views.
-    * `work` is finite, not negative, and moves no bytes.
+    * `work` is finite, not negative, and moves no bytes; `choosing_work` is finite and not negative.
+    * One that `trains` changes neither models nor offsets, and one that `reads` reads each sample by itself.
     * Only with `needs_label_shares` does it read `reported_shares`.
 
     Args:
@@ -67,7 +76,8 @@ def check_adaptation(make: Callable[[], Adaptation]) -> None:
 def _play(adaptation: Adaptation, clients: Ints, value: float | None = None) -> list[Served]:
     """What serves `clients` (n,) after each round, where all numbers of the models are `value`, if given."""
     stream = LabelStream(0.7 * np.eye(NUM_LABELS)[LABELS] + 0.1 * (np.arange(NUM_LABELS) < 3))
-    executor = ToyModels(stream)
+    executor, samples = ToyModels(stream), ToySamples(stream)
+    ways = Ways(samples, adaptation.read) if adaptation.reads or adaptation.hears else None
     bank = ModelBank(executor.num_parameters)
     bank.ids = np.arange(2)
     bank.parameters = np.stack([initial(0), initial(2)])
@@ -83,6 +93,7 @@ def _play(adaptation: Adaptation, clients: Ints, value: float | None = None) -> 
         participants=2,
         scored=np.arange(CLIENTS),
         reports=Reports(CLIENTS, NUM_LABELS),
+        ways=ways,
     )
     both = np.array([[0, 1], [1, 0], [0, 1], [1, 0], [0, 1]])[clients]
     plan = InferencePlan(both, np.tile([0.75, 0.25], (len(clients), 1)))
@@ -104,8 +115,25 @@ def _play(adaptation: Adaptation, clients: Ints, value: float | None = None) -> 
         with left_alone(view):
             served.append(adaptation.adapt(view))
             _check_work(adaptation, view)
-        check_served(served[-1], len(clients), NUM_LABELS)
+        adapted(served[-1], adaptation, view)
+        if served[-1].ways is not None:
+            _check_read(adaptation, samples, served[-1].ways[:, 0])
+        if adaptation.hears:  # of the same participants, whoever is evaluated
+            everyone = np.arange(CLIENTS)
+            tasks, whole = InferencePlan.alike(0 * everyone[:, None]), stream.held(everyone, "train")
+            sent = adapting.view(everyone, tasks, whole, rounds=round_ + 1)
+            with left_alone(sent):
+                adaptation.sent_out(sent, adaptation.adapt(sent))
     return served
+
+
+def _check_read(adaptation: Adaptation, samples: ToySamples, ways: Floats) -> None:
+    """Check that samples are read each by itself, in ways (n, K), or plain."""
+    plain = samples.features(np.arange(len(ways)))
+    for numbers in (ways, ways * np.nan, ways[:, :0]):
+        read = adaptation.read(plain, numbers)
+        alone = [adaptation.read(plain[[row]], numbers[[row]]) for row in range(len(ways))]
+        assert np.array_equal(read, np.concatenate(alone)), "read: a sample depends on those beside it"
 
 
 def _nobody(clients: Ints) -> InferencePlan:
@@ -125,6 +153,8 @@ def _told(adaptation: Adaptation, shares: Floats) -> Callable[[], Floats]:
 
 
 def _check_work(adaptation: Adaptation, view: ClientView) -> None:
+    if (choosing := adaptation.choosing_work(view)) is not None:
+        check_work(choosing, len(view.clients))
     work = adaptation.work(view)
     if work is None:
         return
@@ -136,10 +166,13 @@ def _check_work(adaptation: Adaptation, view: ClientView) -> None:
 def _check_same_client(left: Served, left_row: int, right: Served, right_row: int, what: str) -> None:
     """Check that the same serves a client in two results, by its rows of both."""
     for ours, theirs in zip(_of_client(left, left_row), _of_client(right, right_row), strict=True):
-        assert np.allclose(ours, theirs, rtol=1e-5, atol=1e-6), f"what serves a client depends on {what}"
+        alike = np.allclose(ours, theirs, rtol=1e-5, atol=1e-6, equal_nan=True)
+        assert alike, f"what serves a client depends on {what}"
 
 
 def _of_client(served: Served, row: int) -> list[Bools | Floats | Floats32 | Ints | Any]:
     plan = served.plan
     columns = [plan.weights[row], served.models[plan.models[row]]]
-    return columns + [column[row] for column in (plan.outputs, plan.offsets) if column is not None]
+    return columns + [
+        column[row] for column in (plan.outputs, plan.offsets, served.ways) if column is not None
+    ]

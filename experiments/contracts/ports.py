@@ -155,6 +155,33 @@ class Presence:
         return earliest
 
 
+class ToySamples:
+    """Implements `emulator.ports.SampleReader` for `stream`: a row has two numbers that follow from it."""
+
+    sample_shape = (2, 1)
+
+    def __init__(self, stream: LabelStream) -> None:
+        self._stream = stream
+        self.num_labels = stream.num_labels
+
+    def __len__(self) -> int:
+        return len(self._stream.row_concept)
+
+    def features(self, rows: Ints) -> Floats32:
+        both = np.sin(np.stack([rows, 2 * rows], axis=1)) + self._stream.row_concept[rows][:, None]
+        return both[:, :, None].astype(np.float32)
+
+    def labels(self, rows: Ints) -> Ints:
+        labels: Ints = rows % self.num_labels
+        return labels
+
+    def sample_keys(self, rows: Ints) -> Ints:
+        return np.stack([rows, 0 * rows], axis=1)
+
+    def reference_rows(self, per_label: int) -> Ints:
+        return np.arange(min(per_label * self.num_labels, len(self)))
+
+
 class ToyModels:
     """Implements `emulator.ports.Executor` for models of three weights behind a mask, on `stream`'s samples.
 
@@ -261,7 +288,7 @@ def scores_of(
     models of equal weights. It gives the true label a probability that falls with the distance between its
     value and the target of the row's concept, and is right where the probability exceeds a number that
     depends on the row alone. Row r has label r modulo L; a wrong model predicts the next label. All wrong
-    labels are equally likely.
+    labels are equally likely. Read in another way than plain, a row is somewhat farther from the target.
     """
     shape = (len(rows), len(models))
     correct, loss, error = np.zeros(shape), np.zeros(shape), np.zeros(shape)
@@ -269,7 +296,8 @@ def scores_of(
     log_probabilities = np.zeros_like(confusion)
     value = models[:, :3].astype(np.float64).mean(axis=1) + 0.01 * models[:, 3:].sum(axis=1)
     for request, table_rows in enumerate(rows):
-        distance = np.abs(value[:, None] - target_of(row_concept[table_rows]))
+        way, row = np.divmod(table_rows, len(row_concept))
+        distance = np.abs(value[:, None] - target_of(row_concept[row])) + 0.1 * (1 - np.cos(way * (row + 1)))
         probability = 0.02 + 0.97 * np.exp(-distance)  # (m, rows)
         right = probability > (table_rows * 0.6180339887) % 1.0
         correct[request] = right.sum(axis=1)

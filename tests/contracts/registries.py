@@ -44,6 +44,7 @@ REGISTRIES: dict[str, Registry[Any]] = {
 }
 
 REQUIRED: dict[tuple[str, str], dict[str, Any]] = {
+    ("adaptations", "transformed"): {"scales": [0.5, 2.0]},
     ("aggregators", "async_mix"): {"staleness": "hinge"},
     ("availabilities", "intervals"): {"windows": "windows.csv"},
     ("concept sets", "label_subsets"): {"folder": "mnist"},
@@ -51,6 +52,7 @@ REQUIRED: dict[tuple[str, str], dict[str, Any]] = {
     ("concept sets", "tables"): {"files": ["a.csv", "b.csv"]},
     ("clusterers", "drift_groups"): {"groups": {"sudden": ["jump"]}},
     ("detectors", "distance"): {"eps": 0.1},
+    ("models", "mixture"): {"size": 4},
     ("pacings", "fixed"): {"duration_s": 5.0},
     ("partitions", "column"): {"column": "camera"},
     ("partitions", "dirichlet"): {"per": "class"},

@@ -26,6 +26,7 @@ from executor.rules.early_stopping import EarlyStopping
 from executor.rules.fedprox import FedProx
 from executor.rules.sgd import Sgd
 from experiments import contracts
+from tests.contracts.registries import REQUIRED
 from tests.executor.models.thin import THIN
 from tests.fakes import NOTHING
 
@@ -33,6 +34,8 @@ MORE_MODELS = [
     ("cnn", {"channels": [3, 5], "padding": 1}),
     ("masked", {"inner": {"kind": "mlp", "hidden": [5]}, "feddrift_unmasked_inference": True}),
     ("masked", {"inner": "cnn"}),
+    ("mixture", {"size": 4, "experts": 2, "inner": "linear"}),
+    ("context", {"inner": "linear"}),
     ("mlp", {"hidden": []}),
     ("mlp", {"hidden": [5, 7]}),
     ("resnet", {"depth": 1, "channels": 6, "groups": 1}),
@@ -51,7 +54,11 @@ def named(part: tuple[str, dict[str, object]]) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("part", [*((name, {}) for name in MODELS.names()), *MORE_MODELS], ids=named)
+@pytest.mark.parametrize(
+    "part",
+    [*((name, REQUIRED.get(("models", name), {})) for name in MODELS.names()), *MORE_MODELS],
+    ids=named,
+)
 def test_models(part: tuple[str, dict[str, object]]) -> None:
     kind = THIN.get(part[0], MODELS.find(part[0]))  # of millions of parameters: with few channels
     settings = kind.Settings.model_validate(part[1])

@@ -413,6 +413,34 @@ ARMS: Mapping[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {
         {"adaptation": {"kind": "tuned", "again": "data"}},
     ),
     "relabelled": (CONCEPTS, {"clusterer": "oracle", "memory": "claimed", "adaptation": "relabelled"}),
+    # ways of reading samples: chosen by loss for each model that scores, or against what clients reported
+    "transformed": (
+        merged(merged(PHONES, SWAPS), {"round": {"rounds": 6, "accuracies": ["trained", "pooled"]}}),
+        {
+            "clusterer": {"kind": "ifca", "num_models": 2},
+            "adaptation": {"kind": "transformed", "rotations": 4},
+        },
+    ),
+    "relabelled-buffered": (
+        merged(merged(PHONES, SWAPS), {"round": {"rounds": 5}, "faults": {"crash": 0.2}}),
+        {
+            "pacing": {"kind": "buffered", "buffer": 2, "concurrency": 4},
+            "training": {"local_epochs": 3},
+            "solver": [{"kind": "early_stopping", "gamma": 0.05, "first": "infinite"}, "sgd"],
+            "adaptation": {"kind": "relabelled", "train": True, "by": "class_means"},
+        },
+    ),
+    "context": (
+        merged(PHONES, {"round": {"rounds": 5}}),
+        {
+            "pacing": {"kind": "buffered", "buffer": 3},
+            "training": {"model": {"kind": "context", "size": 4, "inner": {"kind": "mlp", "hidden": [4]}}},
+        },
+    ),
+    "mixture": (
+        merged(PHONES, {"round": {"rounds": 4}}),
+        {"training": {"model": {"kind": "mixture", "size": 4, "experts": 2, "inner": "linear"}}},
+    ),
     "prior": (
         merged(MOVING, {"round": {"hear": "check_in", "rounds": 6}}),
         {

@@ -39,7 +39,17 @@ AFTER_EVERY_STEP = (
         "kue",
         "last-losses",
     ),
-    *("oracle", "cfl", "adam-by-step", "away", "alone", "tuned-kept", "buffered-by-seconds"),
+    *(
+        "oracle",
+        "cfl",
+        "adam-by-step",
+        "away",
+        "alone",
+        "tuned-kept",
+        "relabelled-buffered",
+        "context",
+        "buffered-by-seconds",
+    ),
 )
 """Rows that together have every state field; the others are stopped after every step in sweeps."""
 

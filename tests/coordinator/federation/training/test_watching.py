@@ -56,7 +56,7 @@ def trained(
         np.zeros((len(ids), 1), dtype=np.float32),
         {"batch_losses": batches},
     )
-    return Trained(updates, rows, rows, ~np.isin(ids, bound), ~np.isin(ids, left), rows >= 0)
+    return Trained(updates, rows, rows, ~np.isin(ids, bound), ~np.isin(ids, left), rows >= 0, 0 * rows)
 
 
 def watched(updates: Trained) -> tuple[list[int], list[int], Remembering]:
