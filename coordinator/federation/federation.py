@@ -73,6 +73,7 @@ from emulator.messages import (
     TrainTasks,
     Updates,
     VisitRows,
+    Work,
 )
 from emulator.ports import Availability, Executor, Meter, SampleStream, unmeasured
 from emulator.seeding import RandomStreams
@@ -416,8 +417,11 @@ class Federation(Stateful):
         if len(client) != len(clients) or (client != clients).any():
             of_visit = visit[row_of_visit]  # of each task
         model = self.bank.ids[row]
-        shift, choosing = self._reading.of_tasks(round_, client, self.bank.parameters, row)
-        samples = samples.shifted(shift)
+        choosing: Work | None = None
+        shift = client * 0
+        if self._reading.is_asked:
+            shift, choosing = self._reading.of_tasks(round_, client, self.bank.parameters, row)
+            samples = samples.shifted(shift)
         news, checked = self._checked(client, row, shift) if self._arriving.is_watched else ({}, None)
         views = [self._view(part, round_, dispatch, participants=clients, **news) for part in schedules]
         solver = self._executor.solver
@@ -667,7 +671,7 @@ class Federation(Stateful):
             bound=cohort.bound[rows],
             stayed=cohort.stayed[rows],
             same=model == tasks.model,
-            shift=self._reading.shift_of(tasks.samples),
+            shift=self._reading.shift_of(tasks.samples) if self._reading.is_asked else model * 0,
         )
         if rejected:
             found = found.take(usable.nonzero()[0])

@@ -415,14 +415,14 @@ ARMS: Mapping[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {
     "relabelled": (CONCEPTS, {"clusterer": "oracle", "memory": "claimed", "adaptation": "relabelled"}),
     # ways of reading samples: chosen by loss for each model that scores, or against what clients reported
     "transformed": (
-        merged(merged(PHONES, SWAPS), {"round": {"rounds": 6, "accuracies": ["trained", "pooled"]}}),
+        merged(merged(REPORTING, SWAPS), {"round": {"rounds": 6, "accuracies": ["trained", "pooled"]}}),
         {
             "clusterer": {"kind": "ifca", "num_models": 2},
             "adaptation": {"kind": "transformed", "rotations": 4},
         },
     ),
     "relabelled-buffered": (
-        merged(merged(PHONES, SWAPS), {"round": {"rounds": 5}, "faults": {"crash": 0.2}}),
+        merged(merged(REPORTING, SWAPS), {"round": {"rounds": 5}, "faults": {"crash": 0.2}}),
         {
             "pacing": {"kind": "buffered", "buffer": 2, "concurrency": 4},
             "training": {"local_epochs": 3},

@@ -38,7 +38,7 @@ class Reading:
     ) -> None:
         """`in_flight` returns a row (ranges,) of each range of samples that is yet to be trained on."""
         self._adapting, self._ways = adapting, ways
-        self._asked = adapting is not None and adapting.adaptation.hears
+        self.is_asked = adapting is not None and adapting.adaptation.hears  # if not, all samples stay plain
         self._trains = adapting is not None and adapting.adaptation.trains
         self._stream, self._executor, self._in_flight = stream, executor, in_flight
 
@@ -50,7 +50,7 @@ class Reading:
         The n tasks are of `clients` (n,), which start from rows `start` (n,) of `models` (M, P). Unless they
         are `sent_out`, nobody reports what they read.
         """
-        if self._adapting is None or not self._asked or len(clients) == 0:
+        if self._adapting is None or not self.is_asked or len(clients) == 0:
             return np.zeros_like(clients), None
         adaptation, plan = self._adapting.adaptation, InferencePlan.alike(start[:, None])
         held = self._stream.held(clients, "train")
