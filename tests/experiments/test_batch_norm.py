@@ -92,7 +92,7 @@ def test_the_federation_takes_the_mean_of_statistics_by_samples() -> None:
         of_batch_norm=np.array([[1, 10], [5, 2], [7, 7]], dtype=np.float32),
     )
     flags = np.ones(3, dtype=bool)
-    trained = Trained(updates, 0 * column, np.array([0, 0, 1]), flags, flags, flags)
+    trained = Trained(updates, 0 * column, np.array([0, 0, 1]), flags, flags, flags, 0 * column)
     present = np.array([[8, 8], [9, 9]], dtype=np.float32)
     assert trained.mean_statistics(present).tolist() == [[2, 8], [9, 9]]
 

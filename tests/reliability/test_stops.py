@@ -47,6 +47,7 @@ AFTER_EVERY_STEP = (
         "alone",
         "tuned-kept",
         "relabelled-buffered",
+        "transformed",
         "context",
         "buffered-by-seconds",
     ),

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import fields, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -21,6 +21,14 @@ SPARE = 1_000
 """Ways that are known beyond twice those in flight, before those that nobody needs are forgotten."""
 
 
+class InFlight(Protocol):
+    """Tasks in flight."""
+
+    def first_rows(self) -> Ints:
+        """(ranges,) the first table row of each range of their samples."""
+        ...
+
+
 class Reading:
     """Shifts samples to the ways of their clients; without an adaptation that has some, all stay plain.
 
@@ -34,11 +42,11 @@ class Reading:
         *,
         stream: SampleStream,
         executor: Executor,
-        in_flight: Callable[[], Ints] = lambda: NO_IDS,
+        in_flight: Sequence[InFlight] = (),
     ) -> None:
-        """`in_flight` returns a row (ranges,) of each range of samples that is yet to be trained on."""
-        self._adapting, self._ways = adapting, ways
+        """`in_flight` have all tasks that are yet to be trained, or may be once more."""
         self.is_asked = adapting is not None and adapting.adaptation.hears  # if not, all samples stay plain
+        self._adapting, self._ways = adapting if self.is_asked else None, ways
         self._trains = adapting is not None and adapting.adaptation.trains
         self._stream, self._executor, self._in_flight = stream, executor, in_flight
 
@@ -50,7 +58,7 @@ class Reading:
         The n tasks are of `clients` (n,), which start from rows `start` (n,) of `models` (M, P). Unless they
         are `sent_out`, nobody reports what they read.
         """
-        if self._adapting is None or not self.is_asked or len(clients) == 0:
+        if self._adapting is None or len(clients) == 0:
             return np.zeros_like(clients), None
         adaptation, plan = self._adapting.adaptation, InferencePlan.alike(start[:, None])
         held = self._stream.held(clients, "train")
@@ -61,7 +69,7 @@ class Reading:
             adaptation.sent_out(view, served)
         if self._ways is None or not self._trains:
             return np.zeros_like(clients), work
-        in_flight = self._in_flight()
+        in_flight = np.concatenate([NO_IDS, *(tasks.first_rows() for tasks in self._in_flight)])
         if self._ways.num_known > SPARE + 2 * len(in_flight):
             self._ways.keep(in_flight)
         return self._ways.add(*_ways_of(served, 0)), work

@@ -46,7 +46,13 @@ DENSE = [
     model("mlp", hidden=[5, 7]),
     model("masked", inner={"kind": "mlp", "hidden": [5]}),
 ]
-MODELS = [*DENSE, model("cnn", channels=[3, 5]), model("resnet", depth=1, channels=2, groups=1)]
+MODELS = [
+    *DENSE,
+    model("cnn", channels=[3, 5]),
+    model("resnet", depth=1, channels=2, groups=1),
+    model("context"),
+    model("mixture", size=4, experts=2),
+]
 AMSGRAD = rule("adam", amsgrad=True, weight_decay=0.01)
 STOPPING = [rule("early_stopping", gamma=0.01), rule("sgd")]
 CHAINS = [
