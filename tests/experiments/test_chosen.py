@@ -61,6 +61,12 @@ def test_no_shipped_configuration_reports_a_seed_on_which_it_or_what_it_extends_
     assert {*experiment.seeds} & (own | inherited) == set()
 
 
+def test_the_seeds_of_what_is_extended_are_looked_at_too() -> None:
+    experiment, inherited = shipped("flash/synthetic-pair")
+    assert not experiment.chosen
+    assert inherited == {100}
+
+
 # -- what is refused -----------------------------------------------------------------------------------------
 
 
@@ -71,6 +77,7 @@ def test_a_sound_choice_is_read_also_of_an_arm_of_parts_and_of_values_without_an
         **chosen("arm.fielding.clusterer.kind", grid=["fielding", "ifca"]),
         **chosen("arm.global.training.batch_size", grid=[4, 8], edge="larger than what clients hold"),
         **chosen("arm.global.solver.0.kind", grid=["sgd", "adam"]),
+        **chosen("devices.model_factor", grid=[1, "flops"]),
         **chosen("parts.memory.kind", grid=["held", "claimed"]),
         **chosen("trace.drift.kind", grid=["label_mix", "none"]),
     }
