@@ -1,5 +1,5 @@
-# make demo | test | test-fast | check | check-pythons | docs | docs-test | reference | pictures | evidence | audit | bench
-# | reality: each sets up .venv by itself, with pip, from constraints.txt.
+# make demo | test | test-fast | check | check-pythons | docs | docs-test | reference | pictures | budgets | evidence | audit
+# | bench | reality: each sets up .venv by itself, with pip, from constraints.txt.
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
@@ -8,7 +8,7 @@ DOCS_READY := .venv/.docs-ready
 # called `traces` beside a notebook, such as the tutorial's, would stand for our package of that name.
 EDITABLE := --config-settings editable_mode=compat --editable
 
-.PHONY: demo test test-fast check lint check-wheel check-pythons docs docs-test reference pictures evidence audit bench reality setup setup-docs clean
+.PHONY: demo test test-fast check lint check-wheel check-pythons docs docs-test reference pictures budgets evidence audit bench reality setup setup-docs clean
 .DELETE_ON_ERROR:
 
 setup: $(READY)
@@ -67,6 +67,9 @@ reference: $(READY)
 
 pictures: $(READY)
 	$(BIN)/python -m docs.writing.pictures
+
+budgets: $(READY)
+	$(BIN)/python -m docs.writing.budgets
 
 evidence: $(READY)
 	$(BIN)/python -m docs.writing.evidence $(PLAYED)

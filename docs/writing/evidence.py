@@ -12,7 +12,7 @@ import math
 import re
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, product
 from pathlib import Path
@@ -23,7 +23,7 @@ from docs.writing.pages import DOCS
 from emulator.errors import InputError
 from emulator.storage.checkpoints import write_durably
 from experiments.results.statistics import scales
-from experiments.results.statistics.intervals import Estimate, ShareOfSeeds
+from experiments.results.statistics.intervals import Estimate, ShareOfSeeds, mean_estimate
 from experiments.results.statistics.medians import Bounds, MedianEstimate
 from experiments.results.tables import cells as shown
 from experiments.running.command_facts import git_commit
@@ -42,7 +42,8 @@ Evidence = Mapping[str, Any]
 class Cells:
     """What stands in a cell: a figure of an arm, once for each of `runs`, by default for all of the file.
 
-    The figure of a target is called `time_below_s@0.65`; `itself` stands for an arm beside itself.
+    The figure of a target is called `time_below_s@0.65`; `itself` stands for an arm beside itself. With
+    `minus` it is 100 times the difference from that arm, by seed. Where it is `bare` its unit is left out.
     """
 
     arm: str
@@ -50,6 +51,8 @@ class Cells:
     unit: str
     runs: Sequence[str] = ()
     has_interval: bool = True
+    bare: bool = False
+    minus: str = ""
     itself: str = shown.NOTHING
 
 
@@ -100,12 +103,12 @@ def taken(file: Evidence, folder: Path) -> Evidence:
         for row, column in product(found["rows"], found["columns"]):
             cells = _cells(row, column)
             key, _, target = cells.figure.partition("@")
-            for run in cells.runs or summaries:
+            for run, arm in product(cells.runs or summaries, filter(None, (cells.arm, cells.minus))):
                 tables = [summaries[run], *summaries[run]["targets"]]
                 (of_arms,) = (one["arms"] for one in tables if str(one.get("target", "")) == target)
-                figure = of_arms[cells.arm][key]
+                figure = of_arms[arm][key]
                 kept = figure and {name: figure[name] for name in KEPT if name in figure}
-                figures[run].setdefault(cells.arm, {})[cells.figure] = kept
+                figures[run].setdefault(arm, {})[cells.figure] = kept
     return {**file, "commit": git_commit(DOCS), "figures": figures}
 
 
@@ -134,6 +137,7 @@ def _cells(row: Evidence, column: Evidence) -> Cells:
 
 def _text(cells: Cells, file: Evidence, largest: float) -> str:
     scale = getattr(scales, "index_scale" if cells.unit == SHARE else f"{cells.unit}_scale")(largest)
+    scale = replace(scale, unit="") if cells.bare else scale
     texts = []
     for figure in _figures(cells, file):
         if isinstance(figure, ShareOfSeeds):
@@ -150,7 +154,12 @@ def _text(cells: Cells, file: Evidence, largest: float) -> str:
 
 def _figures(cells: Cells, file: Evidence) -> list[Estimate | MedianEstimate | None]:
     """The figures of a cell, one per run."""
-    found = [file["figures"][run][cells.arm][cells.figure] for run in cells.runs or file["runs"]]
+    of_runs = [file["figures"][run] for run in cells.runs or file["runs"]]
+    found = [arms[cells.arm][cells.figure] for arms in of_runs]
+    if cells.minus:
+        pairs = zip(found, (arms[cells.minus][cells.figure] for arms in of_runs), strict=True)
+        by_seed = [zip(one["per_seed"], other["per_seed"], strict=True) for one, other in pairs]
+        return [mean_estimate([100 * (one - other) for one, other in seeds]) for seeds in by_seed]
     kind = ShareOfSeeds if cells.unit == SHARE else Estimate
     return [figure and (_median(**figure) if "median" in figure else kind(**figure)) for figure in found]
 

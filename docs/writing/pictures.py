@@ -25,6 +25,9 @@ from experiments.results.statistics.scales import TIME_UNITS
 
 mpl.use("svg")
 from matplotlib import pyplot as plt
+from matplotlib.figure import Figure
+
+mpl.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "driftscale", "font.family": "sans-serif"})
 
 PLAYED = DOCS.parent / "build" / "pictures"
 DRAWN = DOCS / "pictures"
@@ -87,7 +90,6 @@ def draw(
     horizon_s = results.config["report"].get("horizon_s", math.inf)
     title = plotted.layout.xaxis.title.text
     until = min(horizon_s / SECONDS[title], *(float(line.x[-1]) for line in lines.values()))
-    mpl.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "driftscale", "font.family": "sans-serif"})
     for page, (text, grid, colours) in PAGES.items():
         figure, axes = plt.subplots(figsize=(7.6, 3.6))
         for arm, colour, dash in zip(arms, colours, DASHES, strict=False):
@@ -108,10 +110,15 @@ def draw(
         axes.tick_params(colors=text, length=0)
         axes.spines[:].set_visible(False)
         figure.tight_layout()
-        path = DRAWN / f"{name}-{page}.svg"
-        with naming_file(path):
-            figure.savefig(path, transparent=True, metadata={"Date": None})
-        plt.close(figure)
+        save(figure, name, page)
+
+
+def save(figure: Figure, name: str, page: str) -> None:
+    """Write a picture for light or for dark pages, and close it."""
+    path = DRAWN / f"{name}-{page}.svg"
+    with naming_file(path):
+        figure.savefig(path, transparent=True, metadata={"Date": None})
+    plt.close(figure)
 
 
 def photograph(directory: Path) -> None:

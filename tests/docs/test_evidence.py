@@ -80,6 +80,12 @@ def test_a_played_table_has_the_cells_of_the_report(tmp_path: Path) -> None:
         "mean": 0.497954,
         **{key: mean[key] for key in KEPT if key in ("ci95", "per_seed")},
     }
+    minus = {"figure": "accuracy", "unit": "points", "runs": ["1"], "heading": "more"}
+    row = {"heading": "c", "arm": "b", "minus": "a"}
+    pair = {"first": "arm", "columns": [minus, {**minus, "bare": True}], "rows": [row]}
+    other = {"mean": 0.512, "ci95": None, "per_seed": [0.5, 0.51, 0.526]}
+    of_pair = {"figures": {"1": {"a": {"accuracy": mean}, "b": {"accuracy": other}}}}  # 1 pp, 1 pp and 1.6 pp
+    assert rendered(pair, of_pair).splitlines()[2] == "| c | +1.2 pp [+0.3, +2.1] | +1.2 [+0.3, +2.1] |"
     time = ">= 21.0 h [2.00, inf)"
     assert rendered(table, file).splitlines()[2:] == [
         f"| a | 49.8 % [48.6, 50.9] | 49.8 %, 49.8 % | reference | {time} | 3/3 (29 % or more) |",
