@@ -312,6 +312,8 @@ def adapted(served: Served, adaptation: Adaptation, view: ClientView) -> None:
         expect(adaptation.reads, "ways of features are those of an adaptation that `reads`")
         must = f"ways must be floats of shape {(*plan.models.shape, 'K')}"
         expect(ways.ndim == 3 and ways.shape[:2] == plan.models.shape and ways.dtype.kind == "f", must)
+        alike = np.array_equal(ways, np.broadcast_to(ways[:, :1], ways.shape), equal_nan=True)
+        expect(adaptation.serves_one or alike, "ways of a client that several models serve must be the same")
     if adaptation.trains:
         kept = len(served.models) == len(view.models) and np.array_equal(plan.models, view.plan.models)
         expect(
@@ -324,8 +326,10 @@ def read(features: Floats32, adaptation: Adaptation, plain: Floats32, ways: Floa
     expect(len(features) == len(plain), f"must have {len(plain)} rows, one for each sample")
 
 
-def choosing_work(work: Work | None, adaptation: Adaptation, view: ClientView) -> None:
-    """Rule of `Adaptation.choosing_work`."""
+def choosing_work(
+    work: Work | None, adaptation: Adaptation, view: ClientView, served: Served | None = None
+) -> None:
+    """Rule of `Adaptation.choosing_work`, and of `Adaptation.sent_out`."""
     adapting_work(work, adaptation, view)
 
 

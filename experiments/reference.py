@@ -44,7 +44,8 @@ def _trained(experiment: Experiment, arm: Arm, world: World, settings: Reference
     # Without what a representation has besides, such as a sketch.
     training = {name: getattr(settings, name) for name in ReferenceSettings.model_fields}
     of_arm = arm.reference_model(settings) == arm.training.model
-    key = repr({**training, "model": arm.reference_model(settings), "start": of_arm and arm.training.start})
+    start, shape = of_arm and arm.training.start, executor.reader.sample_shape
+    key = repr({**training, "model": arm.reference_model(settings), "start": start, "shape": shape})
     if key not in world.references:
         rows = world.trace.reference_rows(settings.per_label)
         parameters = executor.pretrained(rows, settings.epochs, settings.batch_size, settings.learning_rate)

@@ -69,7 +69,11 @@ class Tried(Family):
 
     def check(self, shape: tuple[int, ...]) -> str | None:
         if self.images and (len(shape) not in (2, 3) or min(shape[-2:]) < 2):
-            return "rotations are of images, of shape (height, width) or (channels, height, width)"
+            return "rotations: turn images, of shape (height, width) or (channels, height, width)"
+        two = np.zeros((2, *shape), dtype=np.float32)
+        for number, transform in enumerate(self.transforms):
+            if (found := np.shape(transform(two))) != two.shape:
+                return f"transforms: number {number} must keep shapes, and of two samples it makes {found}"
         return None
 
     def choose(self, view: ClientView, means: ClassMeans) -> Floats:
@@ -155,7 +159,7 @@ class Channels(Family):
         return True
 
     def check(self, shape: tuple[int, ...]) -> str | None:
-        return "channels are the first axis of a sample, at least two" if shape[0] < 2 else None
+        return "channels: are the first axis of a sample, at least two" if shape[0] < 2 else None
 
     def choose(self, view: ClientView, means: ClassMeans) -> Floats:
         from scipy.optimize import linear_sum_assignment

@@ -18,11 +18,14 @@ from coordinator.adaptations.tries import TriesSettings
 from emulator.arrays import Floats, Floats32
 from emulator.errors import ConfigurationError
 from emulator.messages import Work
-from emulator.numbers import Number, PositiveFactor
+from emulator.numbers import LARGEST, Number, PositiveFactor
 from traces.changes.features import rotated
 
 FAMILIES = ("rotations", "shifts", "scales", "standardised", "quantiles", "channels")
 """The settings of which `transformed` has one."""
+
+
+Shift = Annotated[float, Number(ge=-LARGEST, le=LARGEST)]
 
 
 class TransformedSettings(TriesSettings):
@@ -31,7 +34,7 @@ class TransformedSettings(TriesSettings):
     rotations: Annotated[int, Number(ge=2, le=360)] | None = Field(
         None, description="try this many turns of an image by equal angles", examples=[8]
     )
-    shifts: Annotated[tuple[float, ...], Field(min_length=1)] | None = Field(
+    shifts: Annotated[tuple[Shift, ...], Field(min_length=1)] | None = Field(
         None, description="try taking each of these numbers off all features, and none", examples=[(0.5, 1.0)]
     )
     scales: Annotated[tuple[PositiveFactor, ...], Field(min_length=1)] | None = Field(
@@ -57,7 +60,7 @@ class TransformedSettings(TriesSettings):
             raise ValueError(
                 f"families of changes: {', '.join(chosen) or 'none'}; set one of {', '.join(FAMILIES)}"
             )
-        if chosen[0] in ("standardised", "quantiles") and "by" in self.model_fields_set:
+        if chosen[0] in ("standardised", "quantiles") and self.by != "loss":
             raise ValueError(
                 f"by = {self.by!r}: {chosen[0]} is measured, and nothing is compared; leave it out"
             )
@@ -108,9 +111,7 @@ class Transforming(Adaptation):
                 "'relabelled', 'tuned', 'prior'"
             )
         if (wrong := self.family.check(shape)) is not None:
-            raise ConfigurationError(
-                f"{wrong}; the samples here have shape {shape}: choose another of {', '.join(FAMILIES)}"
-            )
+            raise ConfigurationError(f"{wrong}, and samples here have shape {shape}")
 
     def adapt(self, view: ClientView) -> Served:
         return Served(view.models, view.plan, self.family.choose(view, self._means))
@@ -123,17 +124,18 @@ class Transforming(Adaptation):
         result[other] = self.family.read(features[other], ways[other])
         return result
 
-    def sent_out(self, view: ClientView, served: Served) -> None:
+    def sent_out(self, view: ClientView, served: Served) -> Work | None:
         if not self.family.compares:
-            return
+            return None
         assert served.ways is not None
         for held in view.held():
             ways = served.ways[held.rows, 0]
             read = replace(held, features=self.read(held.features, ways[held.owner]))
             self._means.add(Sums.of(read, view.num_labels))
+        return self._means.reporting(view)
 
     def choosing_work(self, view: ClientView) -> Work | None:
-        return self._means.exchange(view) if self.family.compares else self._forward(view)
+        return self._means.comparing(view) if self.family.compares else self._forward(view)
 
     def work(self, view: ClientView) -> Work | None:
         return self._forward(view) if view.evaluated else None

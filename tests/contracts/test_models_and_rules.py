@@ -31,12 +31,17 @@ from tests.fakes import NOTHING
 
 MORE_MODELS = [
     ("cnn", {"channels": [3, 5], "padding": 1}),
+    ("context", {"inner": "linear", "size": 3}),
     ("masked", {"inner": {"kind": "mlp", "hidden": [5]}, "feddrift_unmasked_inference": True}),
     ("masked", {"inner": "cnn"}),
+    ("mixture", {"inner": "linear", "experts": 2}),
     ("mlp", {"hidden": []}),
     ("mlp", {"hidden": [5, 7]}),
     ("resnet", {"depth": 1, "channels": 6, "groups": 1}),
 ]
+VECTORS = {"mixture": (72,)}
+"""The samples of models that take vectors alone."""
+
 MORE_RULES = [
     ("adam", {"amsgrad": True, "weight_decay": 0.01}),
     ("adam", {"keep": "task", "beta1": 0.5}),
@@ -55,12 +60,12 @@ def named(part: tuple[str, dict[str, object]]) -> str:
 def test_models(part: tuple[str, dict[str, object]]) -> None:
     kind = THIN.get(part[0], MODELS.find(part[0]))  # of millions of parameters: with few channels
     settings = kind.Settings.model_validate(part[1])
-    contracts.check_model(lambda: kind(settings))
+    contracts.check_model(lambda: kind(settings), VECTORS.get(part[0], (8, 8)))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("sample_shape", [(28, 28), (3, 32, 32)])
-@pytest.mark.parametrize("name", [name for name in MODELS.names() if name not in THIN])
+@pytest.mark.parametrize("name", [name for name in MODELS.names() if name not in {*THIN, *VECTORS}])
 def test_models_of_larger_images(name: str, sample_shape: tuple[int, ...]) -> None:
     kind = MODELS.find(name)
     contracts.check_model(lambda: kind(kind.Settings()), sample_shape)

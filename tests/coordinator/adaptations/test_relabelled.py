@@ -59,13 +59,13 @@ def test_each_model_of_a_client_is_read_in_its_own_order() -> None:
     assert served.offsets is None
 
 
-def test_a_forward_pass_through_each_model_is_charged_once_per_data_step() -> None:
+def test_a_forward_pass_through_each_model_is_charged_at_each_evaluation() -> None:
     plan = InferencePlan(np.array([[0, 1], [0, -1]]), np.array([[0.5, 0.5], [1.0, 0.0]]))
     work = RELABELLED.work(a_view([[2, 3], [4, 0]], plan=plan))
     assert work is not None
     assert work.forward_samples.tolist() == [10.0, 4.0]
     assert not work.trained_samples.any()
-    assert RELABELLED.work(a_view(new_data=False)) is None
+    assert RELABELLED.work(a_view(evaluated=False)) is None
 
 
 def test_more_than_a_thousand_labels_are_refused() -> None:
