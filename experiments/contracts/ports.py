@@ -253,7 +253,7 @@ class ToyModels:
         rows = [samples.rows(request) for request in range(len(samples))]
         concepts = [self._concept(of_request) for of_request in rows]
         plain = [of_request % len(self._stream.row_concept) for of_request in rows]
-        return scores_of(models, plain, concepts, NUM_LABELS, metrics)
+        return scores_of(models, plain, concepts, metrics)
 
     def embeddings(self, parameters: Floats32, samples: SampleRanges) -> Floats32:
         """The mean target of a request's samples, once as it is and once times the first parameter."""
@@ -296,11 +296,7 @@ def target_of(concepts: Floats | Ints) -> Floats:
 
 
 def scores_of(
-    models: Floats32,
-    rows: Sequence[Ints],
-    concepts: Sequence[Floats | Ints],
-    num_labels: int,
-    metrics: frozenset[Metric],
+    models: Floats32, rows: Sequence[Ints], concepts: Sequence[Floats | Ints], metrics: frozenset[Metric]
 ) -> Scores:
     """The scores of all `models` (m, P) on each of n requests for `rows` of the table, of these `concepts`.
 
@@ -312,7 +308,7 @@ def scores_of(
     """
     shape = (len(rows), len(models))
     correct, loss, error = np.zeros(shape), np.zeros(shape), np.zeros(shape)
-    confusion = np.zeros((*shape, num_labels, num_labels))
+    confusion = np.zeros((*shape, NUM_LABELS, NUM_LABELS))
     log_probabilities = np.zeros_like(confusion)
     value = models[:, :3].astype(np.float64).mean(axis=1) + 0.01 * models[:, 3:].sum(axis=1)
     for request, (table_rows, of_rows) in enumerate(zip(rows, concepts, strict=True)):
@@ -324,12 +320,12 @@ def scores_of(
         error[request] = ((1 - probability) ** 2).sum(axis=1)
         if metrics.isdisjoint(METRICS_BY_LABEL):
             continue
-        true = np.broadcast_to(table_rows % num_labels, right.shape)
-        taken_for = np.where(right, true, (true + 1) % num_labels)
+        true = np.broadcast_to(table_rows % NUM_LABELS, right.shape)
+        taken_for = np.where(right, true, (true + 1) % NUM_LABELS)
         model = np.arange(len(models))[:, None]
         np.add.at(confusion[request], (model, true, taken_for), 1.0)
-        is_true = np.eye(num_labels, dtype=bool)[true]
-        wrong = ((1 - probability) / (num_labels - 1))[..., None]
+        is_true = np.eye(NUM_LABELS, dtype=bool)[true]
+        wrong = ((1 - probability) / (NUM_LABELS - 1))[..., None]
         logarithms = np.log(np.where(is_true, probability[..., None], wrong))
         np.add.at(log_probabilities[request], (model, true), logarithms)
     return Scores(
