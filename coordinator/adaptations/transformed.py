@@ -35,12 +35,10 @@ class TransformedSettings(TriesSettings):
         None, description="try this many turns of an image by equal angles", examples=[8]
     )
     shifts: Annotated[tuple[Shift, ...], Field(min_length=1)] | None = Field(
-        None, description="try taking each of these numbers off all features, and none", examples=[(0.5, 1.0)]
+        None, description="try taking each of these numbers off all features, and none"
     )
     scales: Annotated[tuple[PositiveFactor, ...], Field(min_length=1)] | None = Field(
-        None,
-        description="try dividing all features by each of these numbers, and by 1",
-        examples=[(0.5, 2.0)],
+        None, description="try dividing all features by each of these numbers, and by 1"
     )
     standardised: Literal[True] | None = Field(
         None, description="read each feature less its own mean, over its own standard deviation"

@@ -199,7 +199,11 @@ class Federation(Stateful):
         self._adapting = self._build_adapting(run, labels, ways)
         self._ways = ways
         self._reading = self._requests.reading = Reading(
-            self._adapting, ways, stream=stream, executor=executor, in_flight=self._rows_in_flight
+            self._adapting,
+            ways,
+            stream=stream,
+            executor=executor,
+            in_flight=[part.first_rows for part in (self._flight, self._at_dispatch) if part is not None],
         )
         own = {name.lstrip("_"): held for name, held in vars(self).items() if isinstance(held, Stateful)}
         self._stored = StoredParts({**own, **parts.by_name, "client distance": settings.client_distance})
@@ -476,11 +480,6 @@ class Federation(Stateful):
             bound=row >= 0,  # all are
             stayed=row >= 0,
         )
-
-    def _rows_in_flight(self) -> Ints:
-        """A table row of each range of samples that is yet to be trained on, or may be once more."""
-        rows = self._flight.first_rows()
-        return rows if self._at_dispatch is None else np.concatenate([rows, self._at_dispatch.first_rows()])
 
     def _checked(self, client: Ints, row: Ints, samples: SampleRanges) -> tuple[dict[str, Any], Floats]:
         """What the detectors that watch arrivals find, as news for schedules, at the dispatch of n tasks.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING
 
@@ -31,11 +31,11 @@ class Reading:
         *,
         stream: SampleStream,
         executor: Executor,
-        in_flight: Callable[[], Ints] = lambda: NO_IDS,
+        in_flight: Sequence[Callable[[], Ints]] = (),
     ) -> None:
-        """`in_flight` returns a row (ranges,) of each range of samples that is yet to be trained on."""
-        self._adapting, self._ways = adapting, ways
-        self._asked = adapting is not None and adapting.adaptation.hears
+        """Each of `in_flight` returns a row (ranges,) of ranges of samples that are yet to be trained on."""
+        asked = adapting is not None and adapting.adaptation.hears
+        self._adapting, self._ways = adapting if asked else None, ways
         self._trains = adapting is not None and adapting.adaptation.trains
         self._stream, self._executor, self._in_flight = stream, executor, in_flight
 
@@ -54,7 +54,7 @@ class Reading:
         The tasks are of `clients` (n,), which start from rows `start` (n,) of `models` (M, P). Unless they
         are `sent_out`, nobody reports what they read.
         """
-        if self._adapting is None or not self._asked or len(clients) == 0:
+        if self._adapting is None or len(clients) == 0:
             return samples, None
         adaptation, plan = self._adapting.adaptation, InferencePlan.alike(start[:, None])
         held = self._stream.held(clients, "train")
@@ -66,7 +66,7 @@ class Reading:
             work = reporting if work is None else work.plus(reporting, np.arange(len(clients)))
         if self._ways is None or not self._trains:
             return samples, work
-        self._ways.keep(self._in_flight())
+        self._ways.keep(np.concatenate([NO_IDS, *(rows() for rows in self._in_flight)]))
         return samples.shifted(self._ways.add(*_ways_of(served, 0))), work
 
     def score(

@@ -93,7 +93,11 @@ def assert_names(message: str, *parts: str) -> None:
         ),
         (
             "arm.global.adaptation=tunde",
-            ("arm.global.adaptation = 'tunde'", "choices: alone, none, prior, relabelled, tuned", "'tuned'?"),
+            (
+                "arm.global.adaptation = 'tunde'",
+                "alone, none, prior, relabelled, transformed, tuned",
+                "'tuned'?",
+            ),
         ),
         (
             "arm.global.adaptation={kind='tuned',local_steps=0}",

@@ -124,7 +124,7 @@ class World:
         )
         self.held = stream.held
         self.reading = Reading(
-            adapting, self.ways, stream=stream, executor=self.executor, in_flight=lambda: self.in_flight
+            adapting, self.ways, stream=stream, executor=self.executor, in_flight=[lambda: self.in_flight]
         )
 
     def tasks(self, *clients: int, start: Ints, sent_out: bool = True) -> tuple[SampleRanges, Work | None]:
