@@ -7,7 +7,7 @@ contracts share the checks. All raise WrongAnswerError, an AssertionError that s
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 
@@ -29,7 +29,7 @@ from emulator.own.declared import WrongAnswerError, expect, expect_array
 from emulator.storage.round_schema import refuse_wrong_noted, refuse_wrong_numbers
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from coordinator.adaptations.base import Adaptation, ClientView, Served
     from coordinator.aggregators.base import Aggregator
@@ -324,6 +324,12 @@ def adapted(served: Served, adaptation: Adaptation, view: ClientView) -> None:
 def read(features: Floats32, adaptation: Adaptation, plain: Floats32, ways: Floats) -> None:
     """Rule of `Adaptation.read`."""
     expect(len(features) == len(plain), f"must have {len(plain)} rows, one for each sample")
+
+
+def transforms(transforms: Sequence[Any], adaptation: Adaptation) -> None:
+    """Rule of `Transforming.transforms`."""
+    must = "must have at least one function, and nothing else"
+    expect(len(transforms) > 0 and all(map(callable, transforms)), must)
 
 
 def choosing_work(

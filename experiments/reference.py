@@ -8,7 +8,7 @@ from coordinator.federation.hearing.client_data import Reference
 from coordinator.representations.base import ReferenceSettings
 from executor.executor import LocalExecutor
 from executor.flops import forward_flops
-from experiments.build import World, build_parts, reader_of, start_of
+from experiments.build import World, build_parts, reader_of, refuse_context, start_of
 from experiments.config import Arm, Experiment
 
 
@@ -62,6 +62,8 @@ def reference_executor(
     It reads all samples plain.
     """
     of_arm = arm.reference_model(settings) == arm.training.model
+    if not of_arm:
+        refuse_context(arm.reference_model(settings), "model")
     return LocalExecutor(
         reader_of(arm, world.trace) if of_arm else world.trace,
         arm.reference_model(settings).build(),

@@ -96,8 +96,8 @@ class Tried(Family):
         best = np.full(len(view.clients), np.nan)
         if means:
             for held in view.held():
-                read = (replace(held, features=transform(held.features)) for transform in self.transforms)
-                own = (Sums.of(each, view.num_labels).means for each in read)
+                made = (transform(held.features.copy()) for transform in self.transforms)
+                own = (Sums.of(replace(held, features=each), view.num_labels).means for each in made)
                 far = [np.nansum((each - means.sums.means) ** 2, axis=(1, 2)) for each in own]
                 best[held.rows] = np.argmin(far, axis=0)
         return best

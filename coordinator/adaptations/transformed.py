@@ -19,6 +19,7 @@ from emulator.arrays import Floats, Floats32
 from emulator.errors import ConfigurationError
 from emulator.messages import Work
 from emulator.numbers import LARGEST, Number, PositiveFactor
+from emulator.plugins import returns
 from traces.changes.features import rotated
 
 FAMILIES = ("rotations", "shifts", "scales", "standardised", "quantiles", "channels")
@@ -86,6 +87,7 @@ class Transforming(Adaptation):
         self._means = ClassMeans()
 
     @abstractmethod
+    @returns("coordinator.checks:transforms")
     def transforms(self) -> Sequence[Transform]:
         """Functions of features (s, *shape) that return as many, one for each way; the first wins a tie."""
 

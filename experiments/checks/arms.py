@@ -302,9 +302,10 @@ def _refuse_solver(parts: Parts, arm: Arm, solver: SolverFacts) -> None:
             f"{min(solver.shares)!r} with an aggregator"
         )
     if solver.personal and not isinstance(parts.adaptation, NoAdaptation):
+        instead = "set adaptation = 'none'" if arm.adaptation.kind != "none" else "take another model"
         raise ConfigurationError(
-            f"adaptation = {arm.adaptation.kind!r}: the solver [{kinds}] makes personal parameters, and only "
-            f"one of the two can say what a client uses; set adaptation = 'none'"
+            f"{_adaptation_of(arm)}: the solver [{kinds}] makes personal parameters, and only one of the two "
+            f"can say what a client uses; {instead}"
         )
     if solver.personal and parts.clusterer.serves_several:
         raise ConfigurationError(
