@@ -156,8 +156,8 @@ INSIDE = "takes samples with the context of their client, which the model of an 
             (
                 SMALL,
                 {"adaptation": adaptation, "solver": [rule, "sgd"], "training": {"model": "mlp"}},
-                f"adaptation = '{adaptation['kind']}': the solver [{rule}, sgd] makes personal parameters, and "
-                f"only one of the two can say what a client uses; set adaptation = 'none'",
+                f"adaptation = '{adaptation['kind']}': the solver [{rule}, sgd] makes personal parameters, "
+                f"and only one of the two can say what a client uses; set adaptation = 'none'",
             )
             for adaptation in (PLAIN, {"kind": "relabelled", "train": True})
             for rule in ("ditto", "apfl", "personal_layers")

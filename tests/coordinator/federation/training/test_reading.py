@@ -20,7 +20,7 @@ from coordinator.pacing.buffered import Buffered, BufferedSettings
 from coordinator.schedules.slowness import Slowness
 from emulator.arrays import NO_IDS, Floats, Floats32, Ints
 from emulator.latency import DriftscaleLatency
-from emulator.messages import SampleRanges, Work
+from emulator.messages import Evaluation, InferencePlan, SampleRanges, Work
 from tests.fakes import NOTHING, FakeExecutor, FakeStream, Population, a_fleet, ints
 from traces.ways import Ways
 
@@ -249,10 +249,22 @@ def test_a_request_scores_each_model_in_the_way_of_each_client_for_it() -> None:
 # -- in a run ------------------------------------------------------------------------------------------------
 
 
+class Recording(FakeExecutor):
+    """Records in which ways it evaluates clients."""
+
+    def __init__(self) -> None:
+        super().__init__([0.0, 0.25, 0.5])
+        self.ways_of_tests: list[list[int]] = []
+
+    def evaluate(self, models: Floats32, plan: InferencePlan, samples: SampleRanges) -> Evaluation:
+        self.ways_of_tests.append((samples.first // N).tolist())
+        return super().evaluate(models, plan, samples)
+
+
 def played(adaptation: Adaptation, **settings: Any) -> tuple[Any, Ways]:
     ways = Ways(Table(), adaptation.read)
     stream = FakeStream(np.ones((1, 3, 2)) / 2, train=[2, 2, 2])
-    executor = FakeExecutor([0.0, 0.25, 0.5])
+    executor = Recording()
     population = Population(executor, stream=stream, adaptation=adaptation, ways=ways, **settings)
     return population.play(), ways
 
@@ -266,6 +278,16 @@ def test_a_run_trains_and_scores_arrivals_in_the_ways_of_its_clients() -> None:
     assert [(samples.first // N).tolist() for _, samples in run.executor.scored] == [[1, 2, 3]]
     assert adaptation.reported == [[0, 1, 2]] * 2
     assert ways.num_known == 3
+
+
+@pytest.mark.parametrize(("trains", "of_trained"), [(True, [1, 2, 3]), (False, [0, 0, 0])])
+def test_tests_are_read_in_ways_too_and_after_training_in_those_of_the_task(
+    trains: bool, of_trained: list[int]
+) -> None:
+    """First what clients have just trained is evaluated, then the model of the round, in new ways."""
+    run, _ = played(Numbered(trains), rounds=1, accuracies=frozenset({"trained"}))
+    first = max(of_trained) + 1
+    assert run.executor.ways_of_tests == [of_trained, [first, first + 1, first + 2]]
 
 
 def test_what_choosing_costs_lengthens_a_visit_and_reports_are_uploaded() -> None:
