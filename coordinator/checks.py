@@ -7,7 +7,7 @@ contracts share the checks. All raise WrongAnswerError, an AssertionError that s
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 
@@ -29,7 +29,7 @@ from emulator.own.declared import WrongAnswerError, expect, expect_array
 from emulator.storage.round_schema import refuse_wrong_noted, refuse_wrong_numbers
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from coordinator.adaptations.base import Adaptation, ClientView, Served
     from coordinator.aggregators.base import Aggregator
@@ -312,6 +312,8 @@ def adapted(served: Served, adaptation: Adaptation, view: ClientView) -> None:
         expect(adaptation.reads, "ways of features are those of an adaptation that `reads`")
         must = f"ways must be floats of shape {(*plan.models.shape, 'K')}"
         expect(ways.ndim == 3 and ways.shape[:2] == plan.models.shape and ways.dtype.kind == "f", must)
+        alike = np.array_equal(ways, np.broadcast_to(ways[:, :1], ways.shape), equal_nan=True)
+        expect(adaptation.serves_one or alike, "ways of a client that several models serve must be the same")
     if adaptation.trains:
         kept = len(served.models) == len(view.models) and np.array_equal(plan.models, view.plan.models)
         expect(
@@ -324,8 +326,16 @@ def read(features: Floats32, adaptation: Adaptation, plain: Floats32, ways: Floa
     expect(len(features) == len(plain), f"must have {len(plain)} rows, one for each sample")
 
 
-def choosing_work(work: Work | None, adaptation: Adaptation, view: ClientView) -> None:
-    """Rule of `Adaptation.choosing_work`."""
+def transforms(transforms: Sequence[Any], adaptation: Adaptation) -> None:
+    """Rule of `Transforming.transforms`."""
+    must = "must have at least one function, and nothing else"
+    expect(len(transforms) > 0 and all(map(callable, transforms)), must)
+
+
+def choosing_work(
+    work: Work | None, adaptation: Adaptation, view: ClientView, served: Served | None = None
+) -> None:
+    """Rule of `Adaptation.choosing_work`, and of `Adaptation.sent_out`."""
     adapting_work(work, adaptation, view)
 
 

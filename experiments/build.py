@@ -37,6 +37,7 @@ from emulator.errors import ConfigurationError
 from emulator.latency import NO_JITTER, TIME_MODELS, LatencyModel, Phases
 from emulator.messages import SolverFacts
 from emulator.own.guards import inspecting, without_chance
+from emulator.plugins import Chosen
 from emulator.ports import Availability, Executor
 from emulator.seeding import RandomStreams
 from emulator.storage.runlog import DRIFT_COLUMNS
@@ -302,9 +303,11 @@ def build_adaptation(arm: Arm) -> Adaptation:
     """A new instance of the adaptation of one arm, or of what gives its model the context that it takes.
 
     Raises:
-        ConfigurationError: The arm has both.
+        ConfigurationError: The arm has both, or its model has one inside that takes a context.
     """
     model, chosen = arm.training.model, arm.adaptation
+    if (inner := getattr(model.settings, "inner", None)) is not None:
+        refuse_context(inner, f"model = {model.kind!r}: inner")
     if not isinstance(model.settings, ContextSettings):
         return chosen.build()
     if chosen.kind != "none":
@@ -313,6 +316,15 @@ def build_adaptation(arm: Arm) -> Adaptation:
             f"their client, and an arm has one way of reading; set adaptation = 'none'"
         )
     return WithContext(model.settings.size)
+
+
+def refuse_context(model: Chosen[Any], key: str) -> None:
+    """ConfigurationError, which begins with the `key` of a model, if that takes a context."""
+    if isinstance(model.settings, ContextSettings):
+        raise ConfigurationError(
+            f"{key} = {model.kind!r}: takes samples with the context of their client, which the model of an "
+            f"arm alone has; take another one, such as 'mlp'"
+        )
 
 
 def reader_of(arm: Arm, trace: Trace) -> Trace | Ways:

@@ -8,7 +8,7 @@ from coordinator.federation.hearing.client_data import Reference
 from coordinator.representations.base import ReferenceSettings
 from executor.executor import LocalExecutor
 from executor.flops import forward_flops
-from experiments.build import World, build_parts, reader_of, start_of
+from experiments.build import World, build_parts, reader_of, refuse_context, start_of
 from experiments.config import Arm, Experiment
 
 
@@ -44,7 +44,8 @@ def _trained(experiment: Experiment, arm: Arm, world: World, settings: Reference
     # Without what a representation has besides, such as a sketch.
     training = {name: getattr(settings, name) for name in ReferenceSettings.model_fields}
     of_arm = arm.reference_model(settings) == arm.training.model
-    key = repr({**training, "model": arm.reference_model(settings), "start": of_arm and arm.training.start})
+    start, shape = of_arm and arm.training.start, executor.reader.sample_shape
+    key = repr({**training, "model": arm.reference_model(settings), "start": start, "shape": shape})
     if key not in world.references:
         rows = world.trace.reference_rows(settings.per_label)
         parameters = executor.pretrained(rows, settings.epochs, settings.batch_size, settings.learning_rate)
@@ -61,6 +62,8 @@ def reference_executor(
     It reads all samples plain.
     """
     of_arm = arm.reference_model(settings) == arm.training.model
+    if not of_arm:
+        refuse_context(arm.reference_model(settings), "model")
     return LocalExecutor(
         reader_of(arm, world.trace) if of_arm else world.trace,
         arm.reference_model(settings).build(),

@@ -60,6 +60,7 @@ from emulator.plugins import NoSettings
 from emulator.ports import Meter, SampleStream, Segment, Split, unmeasured
 from emulator.seeding import RandomStreams
 from emulator.storage.runlog import RoundRecord
+from traces.ways import Ways
 
 Intervals = Sequence[tuple[float, float]]
 
@@ -424,6 +425,7 @@ class Population:
     faults: FaultSettings = field(default_factory=FaultSettings)
     jitter: Jitter = NO_JITTER
     seed: int = 0
+    ways: Ways | None = None
     meter: Meter = unmeasured
 
     def coordinator(self) -> Coordinator:
@@ -475,6 +477,7 @@ class Population:
             measuring=self.measuring,
             streams=RandomStreams(self.seed),
             faults=Faults(self.faults, clients, RandomStreams(self.seed), self.jitter),
+            ways=self.ways,
             meter=self.meter,
         )
         return Coordinator(federation, pacing)

@@ -14,6 +14,9 @@ from emulator.arrays import Floats, Floats32, Ints
 from emulator.ports import SampleReader
 from emulator.storage.stateful import Stateful
 
+AT_ONCE = 2**22
+"""Numbers of ways that are read at once."""
+
 Read = Callable[[Floats32, Floats], Floats32]
 """Features (n, *shape) of samples, and the numbers (n, K) of the way of each -> (n, ...) as they are read."""
 
@@ -109,6 +112,12 @@ class Ways(Stateful):
 
     def features(self, rows: Ints) -> Floats32:
         """(n, *sample_shape) the features of rows (n,)."""
+        some = max(1, AT_ONCE // max(1, self._numbers.shape[1]))
+        firsts = range(0, max(1, len(rows)), some)
+        parts = [self._features(rows[first : first + some]) for first in firsts]
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+    def _features(self, rows: Ints) -> Floats32:
         way, row = np.divmod(rows, len(self))
         numbers = np.full((len(rows), self._numbers.shape[1]), np.nan)
         numbers[way > 0] = self._numbers[self._place(way[way > 0])]

@@ -214,13 +214,18 @@ class Adaptation(Part):
         """
         return features
 
-    def sent_out(self, view: ClientView, served: Served) -> None:
+    @returns("coordinator.checks:choosing_work")
+    def sent_out(self, view: ClientView, served: Served) -> Work | None:
         """Take note of what participants report as they are sent out, if it `hears`.
 
         Args:
             view: a row for each of their tasks.
             served: what `adapt` returned for it.
+
+        Returns:
+            What reporting costs, as `choosing_work`.
         """
+        return None
 
     @returns("coordinator.checks:choosing_work")
     def choosing_work(self, view: ClientView) -> Work | None:
@@ -230,7 +235,7 @@ class Adaptation(Part):
             view: a row for each task, or for each client that responds.
 
         Returns:
-            Columns of shape (n,), with the bytes of what is compared and reported; None, by default: nothing.
+            Columns of shape (n,), with the bytes of what is compared; None, by default: nothing.
         """
         return None
 

@@ -99,8 +99,15 @@ class ClassMeans(Stateful):
             )
         self._counts, self._sums, self._squares = total.counts, total.sums, total.squares
 
-    def exchange(self, view: ClientView) -> Work:
-        """What comparing and reporting costs each client of the view: the means down, and its own sums up."""
+    def comparing(self, view: ClientView) -> Work:
+        """What it costs each client of the view to be sent the sums; nothing before the first report."""
+        return Work.of(len(view.clients), download_bytes=self._num_bytes)
+
+    def reporting(self, view: ClientView) -> Work:
+        """What it costs each client of the view to report its own sums, which have been added."""
+        return Work.of(len(view.clients), upload_bytes=self._num_bytes)
+
+    @property
+    def _num_bytes(self) -> float:
         numbers = self._counts.size + self._sums.size + self._squares.size
-        each = float(BYTES_PER_REPORTED_NUMBER * numbers)
-        return Work.of(len(view.clients), download_bytes=each, upload_bytes=each)
+        return float(BYTES_PER_REPORTED_NUMBER * numbers)

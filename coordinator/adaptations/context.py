@@ -57,12 +57,13 @@ class WithContext(Adaptation):
         ways = np.repeat(context[:, None], view.plan.models.shape[1], axis=1)
         return Served(view.models, view.plan, ways)
 
-    def sent_out(self, view: ClientView, served: Served) -> None:
+    def sent_out(self, view: ClientView, served: Served) -> Work | None:
         for held in view.held():
             self._means.add(Sums.of(held, view.num_labels))
+        return self._means.reporting(view)
 
     def choosing_work(self, view: ClientView) -> Work | None:
-        return self._means.exchange(view)
+        return self._means.comparing(view)
 
     def read(self, features: Floats32, ways: Floats) -> Floats32:
         context = np.nan_to_num(ways) if ways.shape[1] > 0 else np.zeros((len(features), self._size))

@@ -69,7 +69,11 @@ class Tried(Family):
 
     def check(self, shape: tuple[int, ...]) -> str | None:
         if self.images and (len(shape) not in (2, 3) or min(shape[-2:]) < 2):
-            return "rotations are of images, of shape (height, width) or (channels, height, width)"
+            return "rotations: turn images, of shape (height, width) or (channels, height, width)"
+        two = np.zeros((2, *shape), dtype=np.float32)
+        for number, transform in enumerate(self.transforms):
+            if (found := np.shape(transform(two))) != two.shape:
+                return f"transforms: number {number} must keep shapes, and of two samples it makes {found}"
         return None
 
     def choose(self, view: ClientView, means: ClassMeans) -> Floats:
@@ -92,8 +96,8 @@ class Tried(Family):
         best = np.full(len(view.clients), np.nan)
         if means:
             for held in view.held():
-                read = (replace(held, features=transform(held.features)) for transform in self.transforms)
-                own = (Sums.of(each, view.num_labels).means for each in read)
+                made = (transform(held.features.copy()) for transform in self.transforms)
+                own = (Sums.of(replace(held, features=each), view.num_labels).means for each in made)
                 far = [np.nansum((each - means.sums.means) ** 2, axis=(1, 2)) for each in own]
                 best[held.rows] = np.argmin(far, axis=0)
         return best
@@ -155,7 +159,7 @@ class Channels(Family):
         return True
 
     def check(self, shape: tuple[int, ...]) -> str | None:
-        return "channels are the first axis of a sample, at least two" if shape[0] < 2 else None
+        return "channels: are the first axis of a sample, at least two" if shape[0] < 2 else None
 
     def choose(self, view: ClientView, means: ClassMeans) -> Floats:
         from scipy.optimize import linear_sum_assignment

@@ -73,6 +73,13 @@ class Relabelled(Adaptation):
     def _compares(self) -> bool:
         return self.settings.by == "class_means"
 
+    def check_features(self, shape: tuple[int, ...], *, integers: bool) -> None:
+        if integers and self._compares:
+            raise ConfigurationError(
+                "by = 'class_means': samples here are whole numbers, such as tokens, which have no mean; set "
+                "by = 'loss'"
+            )
+
     def check(self, num_labels: int) -> None:
         if num_labels > MOST_LABELS:
             raise ConfigurationError(
@@ -101,17 +108,18 @@ class Relabelled(Adaptation):
                 fit[held.rows] = -np.nan_to_num(squares)
         return fit
 
-    def sent_out(self, view: ClientView, served: Served) -> None:
+    def sent_out(self, view: ClientView, served: Served) -> Work | None:
         outputs = served.plan.outputs
         if not self._compares:
-            return
+            return None
         assert outputs is not None
         for held in view.held():
             read = outputs[held.rows, 0][held.owner, held.labels]
             self._means.add(Sums.of(replace(held, labels=read), view.num_labels))
+        return self._means.reporting(view)
 
     def choosing_work(self, view: ClientView) -> Work | None:
-        return self._means.exchange(view) if self._compares else self._forward(view)
+        return self._means.comparing(view) if self._compares else self._forward(view)
 
     def work(self, view: ClientView) -> Work | None:
         return self._forward(view) if view.evaluated and not self._compares else None

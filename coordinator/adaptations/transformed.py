@@ -19,7 +19,8 @@ from coordinator.adaptations.tries import TriesSettings
 from emulator.arrays import Floats, Floats32
 from emulator.errors import ConfigurationError
 from emulator.messages import Work
-from emulator.numbers import Number
+from emulator.numbers import LARGEST, Number, PositiveFactor
+from emulator.plugins import returns
 from traces.changes.features import rotated
 
 TRIED = ("rotations", "shifts", "scales")
@@ -34,25 +35,22 @@ MOST_TRIED = 1_000
 """Ways beyond which trying each is refused."""
 
 
+Shift = Annotated[float, Number(ge=-LARGEST, le=LARGEST)]
+
+
 class TransformedSettings(TriesSettings):
     """The changes among which is that which a client undoes."""
 
     rotations: Annotated[int, Number(ge=2, le=360)] | None = Field(
         None, description="try this many turns of an image by equal angles", examples=[8]
     )
-    shifts: Annotated[tuple[Annotated[float, Number(ge=-1e6, le=1e6)], ...], Field(min_length=1)] | None = (
-        Field(
-            None,
-            description="try taking each of these numbers off all features, and none",
-            examples=[(0.5, 1.0)],
-        )
+    shifts: Annotated[tuple[Shift, ...], Field(min_length=1)] | None = Field(
+        None, description="try taking each of these numbers off all features, and none", examples=[(0.5, 1.0)]
     )
-    scales: Annotated[tuple[Annotated[float, Number(ge=1e-6, le=1e6)], ...], Field(min_length=1)] | None = (
-        Field(
-            None,
-            description="try dividing all features by each of these numbers, and by 1",
-            examples=[(0.5, 2.0)],
-        )
+    scales: Annotated[tuple[PositiveFactor, ...], Field(min_length=1)] | None = Field(
+        None,
+        description="try dividing all features by each of these numbers, and by 1",
+        examples=[(0.5, 2.0)],
     )
     standardised: Literal[True] | None = Field(
         None, description="read each feature less its own mean, over its own standard deviation"
@@ -74,8 +72,10 @@ class TransformedSettings(TriesSettings):
                 f"families of changes: {', '.join(chosen) or 'none'}; set one of {', '.join(FAMILIES)}, or "
                 f"several of {', '.join(TRIED)}"
             )
-        if measured and measured != ["channels"] and "by" in self.model_fields_set:
-            raise ValueError(f"by = {self.by!r}: with {measured[0]} nothing is compared; leave it out")
+        if measured and measured != ["channels"] and self.by != "loss":
+            raise ValueError(
+                f"by = {self.by!r}: {measured[0]} is measured, and nothing is compared; leave it out"
+            )
         if measured == ["channels"] and self.by == "loss":
             raise ValueError("channels: too many orders to try each; set by = 'class_means'")
         if self.combined > MOST_TRIED:
@@ -107,6 +107,7 @@ class Transforming(Adaptation):
         self._means = ClassMeans()
 
     @abstractmethod
+    @returns("coordinator.checks:transforms")
     def transforms(self) -> Sequence[Transform]:
         """Functions of features (s, *shape) that return as many, one for each way; the first wins a tie."""
 
@@ -130,9 +131,7 @@ class Transforming(Adaptation):
                 "'relabelled', 'tuned', 'prior'"
             )
         if (wrong := self.family.check(shape)) is not None:
-            raise ConfigurationError(
-                f"{wrong}; the samples here have shape {shape}: choose another of {', '.join(FAMILIES)}"
-            )
+            raise ConfigurationError(f"{wrong}, and samples here have shape {shape}")
 
     def adapt(self, view: ClientView) -> Served:
         return Served(view.models, view.plan, self.family.choose(view, self._means))
@@ -145,17 +144,18 @@ class Transforming(Adaptation):
         result[other] = self.family.read(features[other], ways[other])
         return result
 
-    def sent_out(self, view: ClientView, served: Served) -> None:
+    def sent_out(self, view: ClientView, served: Served) -> Work | None:
         if not self.family.compares:
-            return
+            return None
         assert served.ways is not None
         for held in view.held():
             ways = served.ways[held.rows, 0]
             read = replace(held, features=self.read(held.features, ways[held.owner]))
             self._means.add(Sums.of(read, view.num_labels))
+        return self._means.reporting(view)
 
     def choosing_work(self, view: ClientView) -> Work | None:
-        return self._means.exchange(view) if self.family.compares else self._forward(view)
+        return self._means.comparing(view) if self.family.compares else self._forward(view)
 
     def work(self, view: ClientView) -> Work | None:
         return self._forward(view) if view.evaluated else None

@@ -157,8 +157,9 @@ class ClientRequests(Stateful):
         """
         responding, ranges = self._responding(clients, resolve)
         received = np.zeros(len(responding), dtype=np.int64)
-        shift, choosing = self.reading.of_tasks(round_, responding, start[None], received, sent_out=False)
-        ranges = ranges.shifted(shift)
+        ranges, choosing = self.reading.of_tasks(
+            round_, responding, start[None], received, ranges, sent_out=False
+        )
         # An id of its own: the batches and faults of the bank's models have no part in it. What the solver
         # remembers, and what the aggregator broadcasts, are left out: it begins anew.
         model = np.full(len(responding), FIRST_REQUESTED + self._num_requests)

@@ -73,7 +73,6 @@ from emulator.messages import (
     TrainTasks,
     Updates,
     VisitRows,
-    Work,
 )
 from emulator.ports import Availability, Executor, Meter, SampleStream, unmeasured
 from emulator.seeding import RandomStreams
@@ -204,7 +203,7 @@ class Federation(Stateful):
             ways,
             stream=stream,
             executor=executor,
-            in_flight=[self._flight] if self._at_dispatch is None else [self._flight, self._at_dispatch],
+            in_flight=[part.first_rows for part in (self._flight, self._at_dispatch) if part is not None],
         )
         own = {name.lstrip("_"): held for name, held in vars(self).items() if isinstance(held, Stateful)}
         self._stored = StoredParts({**own, **parts.by_name, "client distance": settings.client_distance})
@@ -417,16 +416,12 @@ class Federation(Stateful):
         view = self._view(memory, round_, dispatch, participants=clients)
         client, row, samples = memory.rows(clients, view)
         of_visit = visit = first_visit + np.arange(len(clients))
-        row_of_visit = np.searchsorted(clients, client)
+        row_of_visit = clients.searchsorted(client)
         if len(client) != len(clients) or (client != clients).any():
             of_visit = visit[row_of_visit]  # of each task
         model = self.bank.ids[row]
-        choosing: Work | None = None
-        shift = client * 0
-        if self._reading.is_asked:
-            shift, choosing = self._reading.of_tasks(round_, client, self.bank.parameters, row)
-            samples = samples.shifted(shift)
-        news, checked = self._checked(client, row, shift) if self._arriving.is_watched else ({}, None)
+        samples, choosing = self._reading.of_tasks(round_, client, self.bank.parameters, row, samples)
+        news, checked = self._checked(client, row, samples) if self._arriving.is_watched else ({}, None)
         views = [self._view(part, round_, dispatch, participants=clients, **news) for part in schedules]
         solver = self._executor.solver
         settings = task_settings(self.settings, schedules, client, row, samples, views, solver)
@@ -486,17 +481,18 @@ class Federation(Stateful):
             stayed=row >= 0,
         )
 
-    def _checked(self, client: Ints, row: Ints, shift: Ints) -> tuple[dict[str, Any], Floats]:
+    def _checked(self, client: Ints, row: Ints, samples: SampleRanges) -> tuple[dict[str, Any], Floats]:
         """What the detectors that watch arrivals find, as news for schedules, at the dispatch of n tasks.
 
         These are of `client` (n,), ascending, and start from `row` (n,) of the bank; of a client's several
-        models it scores the one that it belongs to first, or else the lowest, with the `shift` (n,) of that
-        task. Also returns (n,) the samples that each task predicts for that.
+        models it scores the one that it belongs to first, or else the lowest, and reads what has arrived as
+        that task reads its `samples`. Also returns (n,) the samples that each task predicts for that.
         """
         order = np.lexsort((row != self._membership.in_force.members[client, 0], client))
         clients, first = np.unique(client[order], return_index=True)
         first = order[first]
-        checked = self._arriving.check(clients, row[first], self.bank.parameters, shift[first])
+        shift = self._reading.shift_of(samples)[first]
+        checked = self._arriving.check(clients, row[first], self.bank.parameters, shift)
         if self.settings.log_detection:
             self._progress.detected("arrivals", checked.clients, checked.drift)
         predicted = np.zeros(len(client))
@@ -670,7 +666,7 @@ class Federation(Stateful):
             bound=cohort.bound[rows],
             stayed=cohort.stayed[rows],
             same=model == tasks.model,
-            shift=self._reading.shift_of(tasks.samples) if self._reading.is_asked else model * 0,
+            samples=tasks.samples,
         )
         if rejected:
             found = found.take(usable.nonzero()[0])
@@ -762,8 +758,9 @@ class Federation(Stateful):
         if may_be_last or self._is_due(round_, now_s):
             first = trained.first(self._membership.in_force.members)
             with self._meter("evaluate_s"):
+                shift = self._reading.shift_of(trained.samples)
                 self._progress.trained_accuracy = self._personal.trained_accuracy(
-                    trained.updates, models, trained.start, first, self.scored_clients, trained.shift
+                    trained.updates, models, trained.start, first, self.scored_clients, shift
                 )
 
     def _measure(self, round_: int, now_s: float, is_last: bool) -> tuple[Measurement, PersonalFigures]:

@@ -28,7 +28,14 @@ from emulator.plugins import Settings
 from emulator.ports import Availability, unmeasured
 from emulator.storage.log_lines import MOST_DRIFTS
 from executor.executor import LocalExecutor
-from experiments.build import World, always_online, build_executor, build_parts, model_factors
+from experiments.build import (
+    World,
+    always_online,
+    build_executor,
+    build_parts,
+    model_factors,
+    reader_of,
+)
 from experiments.checks.fleet import limit_of, refuse_unreachable_limit, visits_of
 from experiments.checks.stopping import check_stopping
 from experiments.config import Arm, Experiment
@@ -81,7 +88,10 @@ def check_arms(experiment: Experiment, arms: Sequence[str], world: World) -> Non
             with naming(_adaptation_of(arm)):
                 parts.adaptation.check_features(world.trace.sample_shape, integers=world.trace.integers)
             training = arm.training
-            trained = repr((training.model, training.batch_norm, training.last, training.start, arm.solver))
+            shape = reader_of(arm, world.trace).sample_shape
+            trained = repr(
+                (training.model, shape, training.batch_norm, training.last, training.start, arm.solver)
+            )
             if trained not in executors:
                 executors[trained] = build_executor(experiment, arm, world)
             if arm.training.batch_size < executors[trained].probed.least:
@@ -292,9 +302,10 @@ def _refuse_solver(parts: Parts, arm: Arm, solver: SolverFacts) -> None:
             f"{min(solver.shares)!r} with an aggregator"
         )
     if solver.personal and not isinstance(parts.adaptation, NoAdaptation):
+        instead = "set adaptation = 'none'" if arm.adaptation.kind != "none" else "take another model"
         raise ConfigurationError(
-            f"adaptation = {arm.adaptation.kind!r}: the solver [{kinds}] makes personal parameters, and only "
-            f"one of the two can say what a client uses; set adaptation = 'none'"
+            f"{_adaptation_of(arm)}: the solver [{kinds}] makes personal parameters, and only one of the two "
+            f"can say what a client uses; {instead}"
         )
     if solver.personal and parts.clusterer.serves_several:
         raise ConfigurationError(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -197,9 +198,13 @@ def _above(number: ConfiguredNumber) -> float:
 
 
 def _takes(settings: type[BaseModel], number: ConfiguredNumber, value: Any) -> bool:
-    """Whether the settings accept `value` for the number; errors other than ValidationError are raised."""
-    try:
-        settings.model_validate(number.table_with(value))
-    except ValidationError:
-        return False
-    return True
+    """Whether the settings accept `value` for the number; errors other than ValidationError are raised.
+
+    It may be beside all else in the example, or beside nothing, as settings may exclude one another.
+    """
+    table, first = number.table_with(value), number.path.partition(".")[0]
+    for whole in (table, {first: table[first]}):
+        with suppress(ValidationError):
+            settings.model_validate(whole)
+            return True
+    return False

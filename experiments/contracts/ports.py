@@ -24,6 +24,7 @@ from emulator.messages import (
     TrainTasks,
 )
 from emulator.ports import Segment, Split
+from traces.ways import Ways
 
 LAYOUT = {"weight": Segment(0, 3, (3,)), "mask": Segment(3, 6, (3,), trainable=False)}
 NUM_PARAMETERS = 6
@@ -156,34 +157,40 @@ class Presence:
 
 
 class ToySamples:
-    """Implements `emulator.ports.SampleReader` for `stream`: a row has two numbers that follow from it."""
+    """Implements `emulator.ports.SampleReader` for the samples of a `LabelStream`, of two numbers by two.
 
-    sample_shape = (2, 1)
+    The label of a sample is its concept, and its features are a fixed function of its row.
+    """
+
+    sample_shape = (2, 2)
+    num_labels = NUM_LABELS
 
     def __init__(self, stream: LabelStream) -> None:
-        self._stream = stream
-        self.num_labels = stream.num_labels
+        self._concepts = stream.row_concept
 
     def __len__(self) -> int:
-        return len(self._stream.row_concept)
+        return len(self._concepts)
 
     def features(self, rows: Ints) -> Floats32:
-        both = np.sin(np.stack([rows, 2 * rows], axis=1)) + self._stream.row_concept[rows][:, None]
-        return both[:, :, None].astype(np.float32)
+        numbers = np.sin(rows[:, None, None] + np.array([[0.0, 1.0], [2.0, 4.0]]))
+        features: Floats32 = (self._concepts[rows, None, None] + numbers).astype(np.float32)
+        return features
 
     def labels(self, rows: Ints) -> Ints:
-        labels: Ints = rows % self.num_labels
-        return labels
+        return self._concepts[rows]
 
     def sample_keys(self, rows: Ints) -> Ints:
         return np.stack([rows, 0 * rows], axis=1)
 
     def reference_rows(self, per_label: int) -> Ints:
-        return np.arange(min(per_label * self.num_labels, len(self)))
+        return np.arange(per_label)
 
 
 class ToyModels:
     """Implements `emulator.ports.Executor` for models of three weights behind a mask, on `stream`'s samples.
+
+    With `ways` it reads them in these: the concept of a sample that is not plain is its label as it is read,
+    less a tenth of its first feature.
 
     A task moves its weights halfway to the mean target of its samples' concepts, plus a small offset that
     depends on its client. Its losses are functions of the update, NaN without samples.
@@ -194,8 +201,15 @@ class ToyModels:
     num_parameters = NUM_PARAMETERS
     embedding_size = 2
 
-    def __init__(self, stream: LabelStream) -> None:
-        self._stream = stream
+    def __init__(self, stream: LabelStream, ways: Ways | None = None) -> None:
+        self._stream, self._ways = stream, ways
+
+    def _concept(self, rows: Ints) -> Floats | Ints:
+        """(n,) the concepts of table rows (n,)."""
+        if self._ways is None or (rows < len(self._ways)).all():
+            return self._stream.row_concept[rows]
+        features = self._ways.features(rows).reshape(len(rows), -1)
+        return self._ways.labels(rows) - 0.1 * features[:, 0]
 
     def initial(self, number: int) -> Floats32:
         return initial(number)
@@ -211,7 +225,7 @@ class ToyModels:
         delta = np.zeros_like(starts)
         weight = LAYOUT["weight"]
         for task in np.flatnonzero(counts * tasks.settings["local_steps"]).tolist():
-            target = target_of(self._stream.row_concept[tasks.samples.rows(task)]).mean()
+            target = target_of(self._concept(tasks.samples.rows(task))).mean()
             offset = 0.01 * np.sin(tasks.client[task] + np.arange(weight.first, weight.last))
             delta[task, : weight.last] = 0.5 * (target - starts[task, : weight.last]) + offset
         moved = np.abs(delta).mean(axis=1, dtype=np.float64)
@@ -237,7 +251,9 @@ class ToyModels:
 
     def score(self, models: Floats32, samples: SampleRanges, metrics: frozenset[Metric]) -> Scores:
         rows = [samples.rows(request) for request in range(len(samples))]
-        return scores_of(models, rows, self._stream.row_concept, NUM_LABELS, metrics)
+        concepts = [self._concept(of_request) for of_request in rows]
+        plain = [of_request % len(self._stream.row_concept) for of_request in rows]
+        return scores_of(models, plain, concepts, metrics)
 
     def embeddings(self, parameters: Floats32, samples: SampleRanges) -> Floats32:
         """The mean target of a request's samples, once as it is and once times the first parameter."""
@@ -256,7 +272,7 @@ class ToyModels:
         """(n,) the mean target of the samples of each request; 0 without samples."""
         means = np.zeros(len(samples), dtype=np.float32)
         for request in np.flatnonzero(samples.counts()).tolist():
-            means[request] = target_of(self._stream.row_concept[samples.rows(request)]).mean()
+            means[request] = target_of(self._concept(samples.rows(request))).mean()
         return means
 
     def evaluate(self, models: Floats32, plan: InferencePlan, samples: SampleRanges) -> Evaluation:
@@ -264,13 +280,13 @@ class ToyModels:
 
         The loss is the weighted mean distance, NaN for a client without samples; the accuracy is exp(-loss).
         """
-        target = target_of(self._stream.row_concept[samples.last - 1])
+        target = target_of(self._concept(samples.last - 1))
         distance = np.abs(models[plan.models, :3].mean(axis=2) - target[:, None])
         loss = np.where(samples.counts() > 0, (plan.weights * distance).sum(axis=1), np.nan)
         return Evaluation(np.exp(-loss), loss)
 
 
-def target_of(concepts: Ints) -> Floats:
+def target_of(concepts: Floats | Ints) -> Floats:
     """The target of each concept: the number towards which a task on it moves a model's weights.
 
     The weights of a toy model start at a whole number (`ports.initial`). No target equals one below 4, so
@@ -280,24 +296,23 @@ def target_of(concepts: Ints) -> Floats:
 
 
 def scores_of(
-    models: Floats32, rows: Sequence[Ints], row_concept: Ints, num_labels: int, metrics: frozenset[Metric]
+    models: Floats32, rows: Sequence[Ints], concepts: Sequence[Floats | Ints], metrics: frozenset[Metric]
 ) -> Scores:
-    """The scores of all `models` (m, P) on each of n requests for `rows` of the table.
+    """The scores of all `models` (m, P) on each of n requests for `rows` of the table, of these `concepts`.
 
     A model's value is the mean of its weights, plus a hundredth of the sum of its mask, which distinguishes
     models of equal weights. It gives the true label a probability that falls with the distance between its
     value and the target of the row's concept, and is right where the probability exceeds a number that
     depends on the row alone. Row r has label r modulo L; a wrong model predicts the next label. All wrong
-    labels are equally likely. Read in another way than plain, a row is somewhat farther from the target.
+    labels are equally likely.
     """
     shape = (len(rows), len(models))
     correct, loss, error = np.zeros(shape), np.zeros(shape), np.zeros(shape)
-    confusion = np.zeros((*shape, num_labels, num_labels))
+    confusion = np.zeros((*shape, NUM_LABELS, NUM_LABELS))
     log_probabilities = np.zeros_like(confusion)
     value = models[:, :3].astype(np.float64).mean(axis=1) + 0.01 * models[:, 3:].sum(axis=1)
-    for request, table_rows in enumerate(rows):
-        way, row = np.divmod(table_rows, len(row_concept))
-        distance = np.abs(value[:, None] - target_of(row_concept[row])) + 0.1 * (1 - np.cos(way * (row + 1)))
+    for request, (table_rows, of_rows) in enumerate(zip(rows, concepts, strict=True)):
+        distance = np.abs(value[:, None] - target_of(of_rows))
         probability = 0.02 + 0.97 * np.exp(-distance)  # (m, rows)
         right = probability > (table_rows * 0.6180339887) % 1.0
         correct[request] = right.sum(axis=1)
@@ -305,12 +320,12 @@ def scores_of(
         error[request] = ((1 - probability) ** 2).sum(axis=1)
         if metrics.isdisjoint(METRICS_BY_LABEL):
             continue
-        true = np.broadcast_to(table_rows % num_labels, right.shape)
-        taken_for = np.where(right, true, (true + 1) % num_labels)
+        true = np.broadcast_to(table_rows % NUM_LABELS, right.shape)
+        taken_for = np.where(right, true, (true + 1) % NUM_LABELS)
         model = np.arange(len(models))[:, None]
         np.add.at(confusion[request], (model, true, taken_for), 1.0)
-        is_true = np.eye(num_labels, dtype=bool)[true]
-        wrong = ((1 - probability) / (num_labels - 1))[..., None]
+        is_true = np.eye(NUM_LABELS, dtype=bool)[true]
+        wrong = ((1 - probability) / (NUM_LABELS - 1))[..., None]
         logarithms = np.log(np.where(is_true, probability[..., None], wrong))
         np.add.at(log_probabilities[request], (model, true), logarithms)
     return Scores(

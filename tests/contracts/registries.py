@@ -44,7 +44,7 @@ REGISTRIES: dict[str, Registry[Any]] = {
 }
 
 REQUIRED: dict[tuple[str, str], dict[str, Any]] = {
-    ("adaptations", "transformed"): {"scales": [0.5, 2.0]},
+    ("adaptations", "transformed"): {"shifts": [0.5]},
     ("aggregators", "async_mix"): {"staleness": "hinge"},
     ("availabilities", "intervals"): {"windows": "windows.csv"},
     ("concept sets", "label_subsets"): {"folder": "mnist"},

@@ -15,6 +15,7 @@ from types import FrameType
 from typing import Annotated, Any, Literal
 
 import pytest
+import scipy.optimize  # noqa: F401  # now: a run that is stopped would leave it half imported
 import tomli_w
 import torch
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError, create_model

@@ -8,6 +8,7 @@ import importlib
 import numpy as np
 import pytest
 
+from coordinator.adaptations.context import WithContext
 from coordinator.aggregators import AGGREGATORS
 from coordinator.aggregators.fedavg import FedAvg, FedAvgSettings
 from device_profiles import PROFILES, load_profile
@@ -17,11 +18,23 @@ from experiments import contracts
 from tests.contracts.registries import REGISTRIES, REQUIRED
 from traces.partitions import Samples
 
+BY = ("loss", "class_means")
+
 # Settings with which a part behaves differently than with its defaults.
 VARIANTS = {
     "adaptations": [
         ("alone", {"steps_per_round": 0.3}),
         ("prior", {"shares": "reported"}),
+        *(("relabelled", {"by": by, "train": train}) for by in BY for train in (True, False)),
+        *(
+            ("transformed", {"rotations": 4, "by": by, "train": train})
+            for by in BY
+            for train in (True, False)
+        ),
+        ("transformed", {"shifts": (0.5, 2.0), "by": "class_means"}),
+        ("transformed", {"scales": (0.5, 2.0), "train": False}),
+        *(("transformed", {family: True}) for family in ("standardised", "quantiles")),
+        ("transformed", {"channels": True, "by": "class_means"}),
         ("tuned", {"learning_rate": 0.0}),
         ("tuned", {"again": "data"}),
     ],
@@ -167,6 +180,17 @@ def test_clusterers(make):
 @parts("adaptations")
 def test_adaptations_keep_their_contract(make):
     contracts.check_adaptation(make)
+
+
+def test_what_gives_clients_their_context_keeps_the_contract_of_adaptations():
+    contracts.check_adaptation(lambda: WithContext(size=3))
+
+
+def test_settings_of_variants_are_read_back():
+    for kind, variants in VARIANTS.items():
+        for name, variant in variants:
+            settings = (declared := REGISTRIES[kind].find(name).Settings)(**variant)
+            assert declared.model_validate(settings.model_dump(mode="json", by_alias=True)) == settings
 
 
 @parts("detectors")

@@ -178,13 +178,13 @@ def test_what_it_computes_is_what_the_whole_module_does() -> None:
 
 @pytest.mark.parametrize("kind", MODELS.names())
 def test_the_layout_covers_the_vector_and_agrees_with_requires_grad(kind: str) -> None:
-    spec = model(kind, **({"size": 4} if kind == "mixture" else {}))
-    flat_model = FlatModel(spec, (8, 8), num_labels=3)
+    shape = (70,) if kind == "mixture" else (8, 8)
+    flat_model = FlatModel(model(kind), shape, num_labels=3)
     segments = list(flat_model.layout.values())
     assert [segment.first for segment in segments] == [0, *(segment.last for segment in segments[:-1])]
     assert segments[-1].last == flat_model.num_parameters
     assert all(torch.Size(segment.shape).numel() == segment.last - segment.first for segment in segments)
-    for tensor, part in spec.build((8, 8), 3).named_parameters():
+    for tensor, part in model(kind).build(shape, 3).named_parameters():
         assert part.requires_grad == flat_model.layout[tensor].trainable
 
 

@@ -17,7 +17,7 @@ from tests.executor.fakes import model
 
 
 @pytest.mark.parametrize("shape", [(8, 8), (1, 8, 8), (28, 28), (3, 32, 32), (7, 9)])
-@pytest.mark.parametrize("kind", MODELS.names())
+@pytest.mark.parametrize("kind", [kind for kind in MODELS.names() if kind != "mixture"])  # of vectors
 def test_every_model_maps_images_to_one_logit_per_label(kind: str, shape: tuple[int, ...]) -> None:
     settings = {"vit_tiny": {"patch": gcd(*shape[-2:])}, "mixture": {"size": 4}}
     module = model(kind, **settings.get(kind, {})).build(shape, 5)

@@ -413,33 +413,48 @@ ARMS: Mapping[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {
         {"adaptation": {"kind": "tuned", "again": "data"}},
     ),
     "relabelled": (CONCEPTS, {"clusterer": "oracle", "memory": "claimed", "adaptation": "relabelled"}),
-    # ways of reading samples: chosen by loss for each model that scores, or against what clients reported
-    "transformed": (
-        merged(merged(REPORTING, SWAPS), {"round": {"rounds": 6, "accuracies": ["trained", "pooled"]}}),
+    # ways in which samples are read: in scores and visits, in flight, of labels, and by what was heard
+    "ways-by-loss": (
+        merged(PHONES, {"round": {"rounds": 6, "accuracies": ["trained"]}}),
         {
             "clusterer": {"kind": "ifca", "num_models": 2},
+            "selector": "power_of_choice",
             "adaptation": {"kind": "transformed", "rotations": 4},
         },
     ),
-    "relabelled-buffered": (
-        merged(merged(REPORTING, SWAPS), {"round": {"rounds": 5}, "faults": {"crash": 0.2}}),
+    "ways-by-class-means": (
+        merged(PHONES, {"round": {"rounds": 5}, "faults": {"crash": 0.2}}),
         {
             "pacing": {"kind": "buffered", "buffer": 2, "concurrency": 4},
-            "training": {"local_epochs": 3},
+            "training": {"local_epochs": 4},
             "solver": [{"kind": "early_stopping", "gamma": 0.05, "first": "infinite"}, "sgd"],
+            "aggregator": "async_mix",
+            "detectors": {"news": {"kind": "stepd", "significance": 0.4}},
+            "schedules": ["slowness"],
+            "adaptation": {"kind": "transformed", "rotations": 4, "by": "class_means"},
+        },
+    ),
+    "ways-of-labels": (
+        merged(CONCEPTS, {"round": {"accuracies": ["trained"], "log_model_accuracy": True}}),
+        {
+            "clusterer": "aue",
+            "memory": "claimed",
             "adaptation": {"kind": "relabelled", "train": True, "by": "class_means"},
         },
     ),
     "context": (
-        merged(PHONES, {"round": {"rounds": 5}}),
+        merged(PHONES, {"round": {"rounds": 6, "evaluate_clients": 7}}),
         {
+            **RECLUSTERED,
             "pacing": {"kind": "buffered", "buffer": 3},
-            "training": {"model": {"kind": "context", "size": 4, "inner": {"kind": "mlp", "hidden": [4]}}},
+            "aggregator": "fedbuff",
+            "representation": {"kind": "gradient", "sketch": 40, **QUICKLY},
+            "training": {"model": {"kind": "context", "inner": "linear", "size": 5}},
         },
     ),
     "mixture": (
-        merged(PHONES, {"round": {"rounds": 4}}),
-        {"training": {"model": {"kind": "mixture", "size": 4, "experts": 2, "inner": "linear"}}},
+        CONCEPTS,
+        {"training": {"model": {"kind": "mixture", "inner": "linear", "size": 5, "experts": 2}}},
     ),
     "prior": (
         merged(MOVING, {"round": {"hear": "check_in", "rounds": 6}}),

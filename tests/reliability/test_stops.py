@@ -13,10 +13,11 @@ from coordinator.population import Hear
 from coordinator.representations import REPRESENTATIONS
 from coordinator.triggers import TRIGGERS
 from emulator.storage.runlog import read_log
-from experiments.build import build_world
+from experiments.build import build_executor, build_world, ways_of
 from experiments.config import parse_experiment
 from experiments.locating import locator
-from tests.experiments.small import SMALL
+from tests.experiments.small import SMALL, merged
+from tests.reliability.conftest import WorldOf
 from tests.reliability.rows import ARMS, row
 from tests.reliability.stops import Stopped, state_fields
 from tests.traces.tiny import daily_rows, write_trace_folder
@@ -39,18 +40,8 @@ AFTER_EVERY_STEP = (
         "kue",
         "last-losses",
     ),
-    *(
-        "oracle",
-        "cfl",
-        "adam-by-step",
-        "away",
-        "alone",
-        "tuned-kept",
-        "relabelled-buffered",
-        "transformed",
-        "context",
-        "buffered-by-seconds",
-    ),
+    *("ways-by-class-means", "ways-of-labels", "context"),
+    *("oracle", "cfl", "adam-by-step", "away", "alone", "tuned-kept", "buffered-by-seconds"),
 )
 """Rows that together have every state field; the others are stopped after every step in sweeps."""
 
@@ -89,6 +80,39 @@ def test_clusters_are_made_anew_while_the_clients_of_such_a_row_remember(name: s
         has_trained = {client for record in records for client in record.completed}
         clients = row(name).trace.settings.clients
         assert records[-1].without_memory == 1 - len(has_trained) / clients
+
+
+@pytest.mark.parametrize("name", ["ways-by-loss", "ways-by-class-means", "ways-of-labels", "context"])
+def test_such_a_row_is_stopped_with_ways_in_flight_and_has_no_others(
+    name: str, world_of: WorldOf, tmp_path: Path
+) -> None:
+    experiment, world = row(name), world_of(name)
+    executor = build_executor(experiment, experiment.arm[0], world)
+    ways = ways_of(executor)
+    assert ways is not None
+    with Stopped(experiment, world, tmp_path, lambda: executor).attempt() as attempt:
+        known = [ways.num_known for _ in attempt.emulation.steps()]
+    assert 0 < max(known) <= 25  # at most 8 clients are out with a model each, or 5 with five
+    assert len(set(known)) > 1
+
+
+@pytest.mark.parametrize("name", ["ways-by-loss", "ways-of-labels", "context"])
+def test_ways_change_what_clients_of_such_a_row_train(name: str, whole: Row, tmp_path: Path) -> None:
+    table, arm = ARMS[name]
+    plain = {**arm, "adaptation": "none"}
+    if name == "context":
+        plain["training"] = {"model": "linear"}
+    experiment = parse_experiment(merged(table, {"name": name, "arm": [{"name": name, **plain}]}), name)
+    run = Stopped(experiment, whole(name).world, tmp_path)
+    run.play()
+    losses = [[record.train_loss for record in read_log(of.log_path)[1]] for of in (run, whole(name))]
+    assert losses[0] != losses[1]
+
+
+@pytest.mark.parametrize("name", ["ways-by-loss", "context"])
+def test_ways_are_the_same_by_two_threads(name: str, whole: Row, tmp_path: Path) -> None:
+    by_two = Stopped(row(name, executor={"threads": 2}), whole(name).world, tmp_path)
+    assert (by_two.play(), by_two.kept) == (whole(name).log, whole(name).kept)
 
 
 def test_a_run_that_is_tested_on_what_arrives_next_resumes_and_counts_its_drift_cells(tmp_path: Path) -> None:

@@ -34,6 +34,9 @@ from traces.ways import Ways
 AT_ONCE = 2**25
 """Numbers that clients are adapted with at once: models of their own, matrices of labels by labels."""
 
+HELD_AT_ONCE = 2**22
+"""Features, or sums of them by label, that clients are compared with at once."""
+
 ADAPTED = 2**31 - 1
 """The model id in tasks of adaptations, which no bank has: their batches are streams of their own."""
 
@@ -357,7 +360,8 @@ class Adapting(Stateful):
         """See `ClientView.held`."""
         assert self._ways is not None, "the adaptation declares that it reads, or hears"
         counts = held.counts()
-        some = max(1, AT_ONCE // max(1, int(counts.max(initial=1)) * self._ways.num_features))
+        each = max(int(counts.max(initial=1)), self._stream.num_labels) * self._ways.num_features
+        some = max(1, HELD_AT_ONCE // each)
         for first in range(0, len(held), some):
             clients = np.arange(first, min(first + some, len(held)))
             rows = np.concatenate([held.rows(client) for client in clients.tolist()])

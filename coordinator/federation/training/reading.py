@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,17 +16,6 @@ from traces.ways import Ways
 if TYPE_CHECKING:
     from coordinator.adaptations import Served
     from coordinator.federation.evaluation.adapting import Adapting
-
-SPARE = 1_000
-"""Ways that are known beyond twice those in flight, before those that nobody needs are forgotten."""
-
-
-class InFlight(Protocol):
-    """Tasks in flight."""
-
-    def first_rows(self) -> Ints:
-        """(ranges,) the first table row of each range of their samples."""
-        ...
 
 
 class Reading:
@@ -42,37 +31,43 @@ class Reading:
         *,
         stream: SampleStream,
         executor: Executor,
-        in_flight: Sequence[InFlight] = (),
+        in_flight: Sequence[Callable[[], Ints]] = (),
     ) -> None:
-        """`in_flight` have all tasks that are yet to be trained, or may be once more."""
-        self.is_asked = adapting is not None and adapting.adaptation.hears  # if not, all samples stay plain
-        self._adapting, self._ways = adapting if self.is_asked else None, ways
+        """Each of `in_flight` returns a row (ranges,) of ranges of samples that are yet to be trained on."""
+        asked = adapting is not None and adapting.adaptation.hears
+        self._adapting, self._ways = adapting if asked else None, ways
         self._trains = adapting is not None and adapting.adaptation.trains
         self._stream, self._executor, self._in_flight = stream, executor, in_flight
 
     def of_tasks(
-        self, round_: int, clients: Ints, models: Floats32, start: Ints, *, sent_out: bool = True
-    ) -> tuple[Ints, Work | None]:
-        """(n,) what to add to table rows so that tasks read them in their way, and what choosing it costs.
+        self,
+        round_: int,
+        clients: Ints,
+        models: Floats32,
+        start: Ints,
+        samples: SampleRanges,
+        *,
+        sent_out: bool = True,
+    ) -> tuple[SampleRanges, Work | None]:
+        """The `samples` of n tasks as each reads them in its way, and what choosing and reporting costs.
 
-        The n tasks are of `clients` (n,), which start from rows `start` (n,) of `models` (M, P). Unless they
+        The tasks are of `clients` (n,), which start from rows `start` (n,) of `models` (M, P). Unless they
         are `sent_out`, nobody reports what they read.
         """
         if self._adapting is None or len(clients) == 0:
-            return np.zeros_like(clients), None
+            return samples, None
         adaptation, plan = self._adapting.adaptation, InferencePlan.alike(start[:, None])
         held = self._stream.held(clients, "train")
         view = self._adapting.view(clients, plan, held, rounds=round_, models=models)
         served = adaptation.adapt(view)
         work = adaptation.choosing_work(view)
-        if sent_out:
-            adaptation.sent_out(view, served)
+        reporting = adaptation.sent_out(view, served) if sent_out else None
+        if reporting is not None:
+            work = reporting if work is None else work.plus(reporting, np.arange(len(clients)))
         if self._ways is None or not self._trains:
-            return np.zeros_like(clients), work
-        in_flight = np.concatenate([NO_IDS, *(tasks.first_rows() for tasks in self._in_flight)])
-        if self._ways.num_known > SPARE + 2 * len(in_flight):
-            self._ways.keep(in_flight)
-        return self._ways.add(*_ways_of(served, 0)), work
+            return samples, work
+        self._ways.keep(np.concatenate([NO_IDS, *(rows() for rows in self._in_flight)]))
+        return samples.shifted(self._ways.add(*_ways_of(served, 0))), work
 
     def score(
         self,
@@ -103,7 +98,7 @@ class Reading:
         return replace(parts[0], **columns), adaptation.choosing_work(view)
 
     def shift_of(self, samples: SampleRanges) -> Ints:
-        """(n,) what was added to the rows of n requests; 0 for one without samples."""
+        """(n,) what `of_tasks` has added to the table rows of n tasks; 0 for one without samples."""
         rows = np.append(samples.first, 0)[samples.offsets[:-1]]
         rows = np.where(samples.offsets[1:] > samples.offsets[:-1], rows, 0)
         return rows * 0 if self._ways is None else rows // len(self._ways) * len(self._ways)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from emulator.arrays import Bools, Floats32, Ints, weighted_sums
-from emulator.messages import Lifetime, Updates
+from emulator.messages import Lifetime, SampleRanges, Updates
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class Trained:
     bound: Bools  # whether the client's data are what they were at dispatch
     stayed: Bools  # whether the client has held data ever since
     same: Bools  # whether the model is what it was at dispatch
-    shift: Ints  # what was added to the rows of its samples, as `Reading.of_tasks` returned it
+    samples: SampleRanges  # those that it was trained on, as they were read
 
     def take(self, rows: Ints) -> Trained:
         """Some of them, by ascending row numbers."""
@@ -31,7 +31,7 @@ class Trained:
             self.bound[rows],
             self.stayed[rows],
             self.same[rows],
-            self.shift[rows],
+            self.samples.take(rows),
         )
 
     def mean_statistics(self, present: Floats32) -> Floats32:

@@ -1,18 +1,17 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import permutations
 
 import numpy as np
 import pytest
 
-from coordinator.adaptations import ClientView, relabelled
-from coordinator.adaptations.base import Held
+from coordinator.adaptations import ClientView, Served, relabelled
 from coordinator.adaptations.relabelled import Relabelled, RelabelledSettings, best_assignments
 from emulator.arrays import Floats
 from emulator.errors import ConfigurationError
-from emulator.messages import BYTES_PER_REPORTED_NUMBER, InferencePlan
-from experiments import contracts
-from tests.coordinator.adaptations.views import a_view
+from emulator.messages import InferencePlan
+from tests.coordinator.adaptations.views import a_view, holding
 
 RELABELLED = Relabelled(RelabelledSettings())
 
@@ -63,58 +62,114 @@ def test_each_model_of_a_client_is_read_in_its_own_order() -> None:
 
 def test_a_forward_pass_through_each_model_is_charged_at_each_evaluation() -> None:
     plan = InferencePlan(np.array([[0, 1], [0, -1]]), np.array([[0.5, 0.5], [1.0, 0.0]]))
-    work = RELABELLED.work(a_view([[2, 3], [4, 0]], plan=plan, evaluated=True))
+    work = RELABELLED.work(a_view([[2, 3], [4, 0]], plan=plan))
     assert work is not None
     assert work.forward_samples.tolist() == [10.0, 4.0]
     assert not work.trained_samples.any()
     assert RELABELLED.work(a_view(evaluated=False)) is None
 
 
+FEATURES = [[0, 0], [4, 0], [0, 8]]
+"""A sample of each of three labels."""
+
+SWAPPED = [2, 1, 0]
+"""The labels of these samples at a client that has swapped the first with the last."""
+
+
+def compared(*labels: list[int], num_labels: int = 3) -> ClientView:
+    """A view of clients that hold the same samples, with these labels."""
+    clients = holding(*((FEATURES[: len(each)], each) for each in labels))
+    return a_view([np.bincount(each, minlength=num_labels) for each in labels], held=clients)
+
+
+def by_class_means(**settings: bool) -> Relabelled:
+    """Who has heard of the samples of one client, which has swapped nothing."""
+    adaptation = Relabelled(RelabelledSettings(by="class_means", **settings))
+    first = compared([0, 1, 2])
+    adaptation.sent_out(first, adaptation.adapt(first))
+    return adaptation
+
+
+def orders(served: Served) -> list[list[int]]:
+    assert served.plan.outputs is not None
+    return served.plan.outputs[:, 0].tolist()
+
+
+@pytest.mark.parametrize("train", [True, False])
+def test_by_class_means_a_label_is_read_as_that_whose_mean_is_nearest(train: bool) -> None:
+    view = compared([0, 1, 2], SWAPPED, [1, 0, 2], [1, 2, 0])
+    assert orders(by_class_means(train=train).adapt(view)) == [[0, 1, 2], [2, 1, 0], [1, 0, 2], [2, 0, 1]]
+
+
+def test_before_anybody_has_reported_no_label_moves() -> None:
+    adaptation = Relabelled(RelabelledSettings(by="class_means"))
+    assert orders(adaptation.adapt(compared(SWAPPED, [1, 0, 2]))) == [[0, 1, 2]] * 2
+
+
+def test_what_a_client_reports_is_labelled_as_it_reads_it() -> None:
+    adaptation, view = by_class_means(), compared(SWAPPED, SWAPPED)
+    adaptation.sent_out(view, adaptation.adapt(view))
+    assert adaptation._means.sums.counts[0, :, 0].tolist() == [3, 3, 3]
+    assert adaptation._means.sums.means[0].tolist() == FEATURES
+
+
+def test_a_label_that_a_client_lacks_takes_what_is_left() -> None:
+    """The client calls the sample of label 2 its label 0, and holds no other."""
+    view = a_view([[1, 0, 0]], held=holding(([FEATURES[2]], [0])))
+    (order,) = orders(by_class_means().adapt(view))
+    assert order[0] == 2
+    assert sorted(order) == [0, 1, 2]
+
+
+def test_every_model_of_a_client_is_read_in_the_order_of_its_means() -> None:
+    view = replace(compared(SWAPPED), plan=InferencePlan.alike(np.array([[0, 1]])))
+    outputs = by_class_means().adapt(view).plan.outputs
+    assert outputs is not None
+    assert outputs.tolist() == [[SWAPPED, SWAPPED]]
+
+
+def test_comparing_and_reporting_are_charged_and_predictions_are_not() -> None:
+    """3 labels and 2 features: 3 numbers of samples, 3 x 2 sums and 2 of squares, of 4 bytes each."""
+    adaptation, view = by_class_means(), compared(SWAPPED)
+    comparing, reporting = adaptation.choosing_work(view), adaptation.sent_out(view, adaptation.adapt(view))
+    assert comparing is not None
+    assert reporting is not None
+    assert comparing.download_bytes.tolist() == reporting.upload_bytes.tolist() == [44]
+    assert not comparing.forward_samples.any()
+    assert adaptation.work(view) is None
+
+
+def test_what_trains_by_loss_predicts_once_for_each_model_and_reports_nothing() -> None:
+    adaptation = Relabelled(RelabelledSettings(train=True))
+    view = a_view([[2, 3]], log_probabilities=lambda: fit_of((1, 0))[None])
+    work, served = adaptation.choosing_work(view), adaptation.adapt(view)
+    assert work is not None
+    assert work.forward_samples.tolist() == [5]
+    assert not work.upload_bytes.any()
+    assert adaptation.sent_out(view, served) is None
+    assert orders(served) == [[1, 0]]
+
+
+def test_what_trains_or_compares_is_asked_at_each_dispatch() -> None:
+    for settings, trains, hears in (
+        ({}, False, False),
+        ({"train": True}, True, True),
+        ({"by": "class_means"}, False, True),
+    ):
+        adaptation = Relabelled(RelabelledSettings.model_validate(settings))
+        assert (adaptation.trains, adaptation.hears, adaptation.reads) == (trains, hears, False)
+
+
+def test_tokens_have_no_mean_and_are_compared_by_loss() -> None:
+    Relabelled(RelabelledSettings(train=True)).check_features((5,), integers=True)
+    by_class_means().check_features((5,), integers=False)
+    with pytest.raises(
+        ConfigurationError, match=r"by = 'class_means': .*, such as tokens, .*set by = 'loss'"
+    ):
+        by_class_means().check_features((5,), integers=True)
+
+
 def test_more_than_a_thousand_labels_are_refused() -> None:
     RELABELLED.check(1_000)
     with pytest.raises(ConfigurationError, match="the trace has 1001 labels; at most 1000"):
         RELABELLED.check(1_001)
-
-
-def a_client(features: list[list[float]], labels: list[int]) -> ClientView:
-    held = Held(np.arange(1), np.array(features, dtype=np.float32), np.array(labels), 0 * np.array(labels))
-    counts = np.bincount(labels, minlength=3)[None]
-    return a_view(counts, held=lambda: iter([held]), evaluated=True)
-
-
-def orders(adaptation: Relabelled, view: ClientView) -> list[list[int]]:
-    outputs = adaptation.adapt(view).plan.outputs
-    assert outputs is not None
-    return outputs[:, 0].tolist()
-
-
-def test_by_class_means_a_label_is_read_as_that_whose_reported_mean_is_nearest() -> None:
-    adaptation = Relabelled(RelabelledSettings(by="class_means", train=True))
-    usual = a_client([[0.0], [5.0], [9.0]], [0, 1, 2])
-    swapped = a_client([[0.2], [5.0], [8.8]], [2, 1, 0])
-    assert orders(adaptation, swapped) == [[0, 1, 2]]  # nobody has reported
-    adaptation.sent_out(usual, adaptation.adapt(usual))
-    assert orders(adaptation, usual) == [[0, 1, 2]]
-    assert orders(adaptation, swapped) == [[2, 1, 0]]
-    # It reports its labels as it reads them, so that the means stay those of the first.
-    adaptation.sent_out(swapped, adaptation.adapt(swapped))
-    assert orders(adaptation, usual) == [[0, 1, 2]]
-    assert orders(adaptation, a_client([[5.0]], [0])) == [[1, 0, 2]]
-
-
-def test_class_means_are_sent_and_nothing_is_predicted() -> None:
-    adaptation = Relabelled(RelabelledSettings(by="class_means"))
-    view = a_client([[0.0], [5.0], [9.0]], [0, 1, 2])
-    adaptation.sent_out(view, adaptation.adapt(view))
-    work = adaptation.choosing_work(view)
-    assert work is not None
-    assert work.upload_bytes.tolist() == [BYTES_PER_REPORTED_NUMBER * (3 + 3 + 1)]
-    assert not work.forward_samples.any()
-    assert adaptation.work(view) is None
-
-
-@pytest.mark.parametrize("train", [False, True])
-@pytest.mark.parametrize("by", ["loss", "class_means"])
-def test_it_keeps_the_contract_however_it_matches(by: str, train: bool) -> None:
-    settings = RelabelledSettings.model_validate({"by": by, "train": train})
-    contracts.check_adaptation(lambda: Relabelled(settings))

@@ -1,5 +1,8 @@
+"""`transformed` by hand: four clients whose images are turned, and what undoes gains, maps and orders."""
+
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -8,248 +11,345 @@ import numpy.typing as npt
 import pytest
 from pydantic import ValidationError
 
-from coordinator.adaptations import ClientView
-from coordinator.adaptations.base import Held
+from coordinator.adaptations import ClientView, Served
+from coordinator.adaptations.families import LEAST_DEVIATION, Transform
 from coordinator.adaptations.transformed import Transformed, TransformedSettings, Transforming
 from coordinator.adaptations.tries import TriesSettings
 from emulator.arrays import Floats, Floats32
 from emulator.errors import ConfigurationError
-from emulator.messages import BYTES_PER_REPORTED_NUMBER
-from experiments import contracts
-from tests.coordinator.adaptations.views import a_view
+from emulator.messages import InferencePlan
+from tests.coordinator.adaptations.views import a_view, holding
 from traces.changes.features import rotated
 
-CORNER = np.array([[1, 0], [0, 0]], dtype=np.float32)
-"""An image that is another one after each turn by 90 degrees."""
+L, R = [[1, 0], [0, 0]], [[0, 0], [1, 0]]
+"""An image of label 0, and one of label 1, upright."""
+
+UPRIGHT = np.array([L, R, L], dtype=np.float32)
+LABELS = [0, 1, 0]
 
 
 def transformed(**settings: Any) -> Transformed:
-    return Transformed(TransformedSettings(**settings))
+    return Transformed(TransformedSettings.model_validate(settings))
 
 
-def a_view_of(*clients: tuple[npt.ArrayLike, Sequence[int]], losses: Any = None) -> ClientView:
-    """Clients that hold samples of these features and labels, of two labels."""
-    counts = [[labels.count(0), labels.count(1)] for _, labels in clients]
-    held = Held(
-        np.arange(len(clients)),
-        np.concatenate([np.array(features, dtype=np.float32) for features, _ in clients]),
-        np.concatenate([labels for _, labels in clients]),
-        np.repeat(np.arange(len(clients)), [len(labels) for _, labels in clients]),
-    )
-    known = {} if losses is None else {"losses": losses}
-    return a_view(counts, held=lambda: iter([held]), evaluated=True, **known)
+def by_losses(losses: npt.ArrayLike, **facts: Any) -> ClientView:
+    """A view of n clients, with these losses (n, width, T) on ways that are numbered from 0."""
+    table = np.array(losses, dtype=np.float64)
+
+    def of_ways(ways: Floats) -> Floats:
+        assert ways.tolist() == [[number] for number in range(table.shape[2])]
+        return table
+
+    return a_view([[2, 1]] * len(table), losses=of_ways, **facts)
 
 
-def ways_of(adaptation: Transformed, view: ClientView) -> Floats:
-    ways = adaptation.adapt(view).ways
-    assert ways is not None
-    return ways[:, 0]
+def turned(*degrees: float) -> ClientView:
+    """A view of clients of which each holds three images that are turned by so much."""
+    images = [(rotated(UPRIGHT, angle), LABELS) for angle in degrees]
+    return a_view([[2, 1]] * len(degrees), held=holding(*images))
 
 
-def turned(times: int) -> Floats32:
-    return np.array(np.rot90(CORNER, times))
+def chosen(served: Served) -> list[float]:
+    """The only number of each client's way."""
+    assert served.ways is not None
+    return served.ways[:, 0, 0].tolist()
 
 
-def test_four_clients_undo_their_turns_by_the_loss_of_a_model_of_upright_images() -> None:
-    """Turned on by 90 degrees k times, the images of client k are undone by 4 - k further turns."""
+# -- what is tried -------------------------------------------------------------------------------------------
+
+
+def test_each_client_takes_the_turn_of_the_least_loss_and_the_first_of_equals() -> None:
+    losses = [[[0.1, 3, 3, 3]], [[3, 3, 3, 0.1]], [[2, 0.5, 0.5, 2]], [[1, 1, 1, 1]]]
+    assert chosen(transformed(rotations=4).adapt(by_losses(losses))) == [0, 3, 1, 0]
+
+
+def test_a_loss_that_is_not_finite_is_never_the_least() -> None:
+    losses = [[[np.nan, 3, np.inf, 2]], [[np.nan] * 4]]
+    assert chosen(transformed(rotations=4).adapt(by_losses(losses))) == [3, 0]
+
+
+def test_each_model_of_a_client_has_a_turn_of_its_own() -> None:
+    plan = InferencePlan.alike(np.array([[0, 1]]))
+    served = transformed(rotations=2).adapt(by_losses([[[1, 2], [2, 1]]], plan=plan))
+    assert served.plan is plan
+    assert served.ways is not None
+    assert served.ways.tolist() == [[[0.0], [1.0]]]
+
+
+def test_a_turn_is_undone_by_the_rest_of_the_circle() -> None:
     adaptation = transformed(rotations=4)
-    images = np.stack([turned(times) for times in range(4)])
-
-    def losses(ways: Floats) -> Floats:
-        read = [adaptation.read(images, np.repeat(way[None], 4, axis=0)) for way in ways]
-        return np.stack([((each - CORNER) ** 2).sum(axis=(1, 2)) for each in read], axis=1)[:, None]
-
-    view = a_view_of(*(([image], [0]) for image in images), losses=losses)
-    ways = ways_of(adaptation, view)
-    assert ways[:, 0].tolist() == [0, 3, 2, 1]
-    np.testing.assert_allclose(adaptation.read(images, ways), np.stack([CORNER] * 4), atol=1e-6)
+    for quarters, way in ((0, 0), (1, 3), (2, 2), (3, 1)):
+        images = rotated(UPRIGHT, 90 * quarters)
+        read = adaptation.read(images, np.full((3, 1), float(way)))
+        assert read == pytest.approx(UPRIGHT, abs=1e-6)
+        assert adaptation.read(images, np.full((3, 1), np.nan)) is images
 
 
-def test_the_same_by_class_means_once_somebody_has_reported() -> None:
-    adaptation = transformed(rotations=4, by="class_means")
-    clients = [([turned(times)], [0]) for times in range(4)]
-    plain = adaptation.adapt(a_view_of(*clients))
-    assert np.isnan(plain.ways).all()
-    upright = a_view_of(([CORNER, CORNER], [0, 0]))
-    adaptation.sent_out(upright, adaptation.adapt(upright))
-    assert ways_of(adaptation, a_view_of(*clients))[:, 0].tolist() == [0, 3, 2, 1]
-    # A participant reports what it reads: the common means stay those of upright images.
-    later = a_view_of(([turned(1)], [0]))
-    adaptation.sent_out(later, adaptation.adapt(later))
-    assert ways_of(adaptation, a_view_of(*clients))[:, 0].tolist() == [0, 3, 2, 1]
+def test_each_sample_is_read_in_its_own_way() -> None:
+    images = np.concatenate([rotated(UPRIGHT[:1], 90), UPRIGHT[1:2], rotated(UPRIGHT[2:], 180)])
+    read = transformed(rotations=4).read(images, np.array([[3.0], [np.nan], [2.0]]))
+    assert read == pytest.approx(UPRIGHT, abs=1e-6)
 
 
-def test_a_label_that_either_lacks_does_not_decide() -> None:
-    adaptation = transformed(shifts=[1.0], by="class_means")
-    sent = a_view_of(([[0.0]], [0]))
-    adaptation.sent_out(sent, adaptation.adapt(sent))
-    assert ways_of(adaptation, a_view_of(([[1.0], [0.0]], [0, 1]), ([[0.0]], [1]))).tolist() == [[1], [0]]
+def test_numbers_are_taken_off_and_divided_by() -> None:
+    """Way 0 is plain."""
+    features = np.array([[3.0, 5.0]], dtype=np.float32)
+    for settings, way, expected in (
+        ({"shifts": [1, -2]}, 0, [3, 5]),
+        ({"shifts": [1, -2]}, 1, [2, 4]),
+        ({"shifts": [1, -2]}, 2, [5, 7]),
+        ({"scales": [2, 0.5]}, 1, [1.5, 2.5]),
+        ({"scales": [2, 0.5]}, 2, [6, 10]),
+    ):
+        assert transformed(**settings).read(features, np.array([[float(way)]])).tolist() == [expected]
 
 
-def test_losses_that_are_not_finite_leave_samples_as_they_are() -> None:
-    view = a_view_of(([CORNER], [0]), losses=lambda ways: np.full((1, 1, len(ways)), np.nan))
-    assert ways_of(transformed(rotations=4), view).tolist() == [[0]]
+# -- by class means ------------------------------------------------------------------------------------------
 
 
-def test_shifts_and_scales_are_tried_each_with_each_and_none() -> None:
-    adaptation = transformed(shifts=[1.0], scales=[2.0])
-    one = np.full((4, 1), 5, dtype=np.float32)
-    assert adaptation.read(one, np.arange(4.0)[:, None])[:, 0].tolist() == [5, 2.5, 4, 2]
+def test_before_anybody_has_reported_samples_are_read_plain() -> None:
+    view = turned(0, 90)
+    for settings in ({"rotations": 4}, {"channels": True}):
+        served = transformed(**settings, by="class_means").adapt(view)
+        assert served.ways is not None
+        assert np.isnan(served.ways).all()
 
 
-def test_gains_and_offsets_are_undone_by_standardising() -> None:
-    features = np.random.default_rng(0).normal(size=(30, 3)).astype(np.float32)
-    other = features * np.float32([2, 5, 0.5]) + np.float32([1, -3, 0])
-    adaptation, labels = transformed(standardised=True), [0] * 30
-    ways = ways_of(adaptation, a_view_of((features, labels), (other, labels)))
-    read = [
-        adaptation.read(each, np.repeat(way[None], 30, axis=0))
-        for each, way in zip((features, other), ways, strict=True)
+def test_four_clients_undo_their_turns_by_the_means_of_the_one_that_reported() -> None:
+    adaptation, first = transformed(rotations=4, by="class_means"), turned(0)
+    adaptation.sent_out(first, adaptation.adapt(first))
+    everyone = turned(0, 90, 180, 270)
+    served = adaptation.adapt(everyone)
+    assert chosen(served) == [0, 3, 2, 1]
+    # What they report is as they read it: the mean of each label stays that of upright images.
+    adaptation.sent_out(everyone, served)
+    (means,) = adaptation._means.sums.means
+    assert means.reshape(2, 2, 2) == pytest.approx(np.array([L, R]), abs=1e-6)
+    assert adaptation._means.sums.counts[0, :, 0].tolist() == [2 + 4 * 2, 1 + 4 * 1]
+
+
+def test_labels_of_which_nobody_or_not_the_client_has_reported_do_not_count() -> None:
+    """With label 1 alone, of which only the turn by 180 degrees has the mean."""
+    adaptation, first = transformed(rotations=4, by="class_means"), turned(0)
+    adaptation.sent_out(first, adaptation.adapt(first))
+    one = a_view([[0, 1, 1]], held=holding((rotated(np.array([R, R], dtype=np.float32), 180), [1, 1])))
+    adaptation._means._counts = np.append(adaptation._means._counts, [[[0.0]]], axis=1)
+    adaptation._means._sums = np.append(adaptation._means._sums, np.zeros((1, 1, 4)), axis=1)
+    assert chosen(adaptation.adapt(one)) == [2]
+
+
+def test_of_a_loss_nobody_reports_anything() -> None:
+    adaptation, view = transformed(rotations=4), by_losses([[[1, 2, 3, 4]]])
+    assert adaptation.sent_out(view, adaptation.adapt(view)) is None
+    assert not adaptation._means
+
+
+# -- what is measured ----------------------------------------------------------------------------------------
+
+
+def read_own(adaptation: Transformed, *clients: npt.ArrayLike) -> list[Floats32]:
+    """The features (n, D) of each client as it reads them."""
+    columns = [np.array(features, dtype=np.float32) for features in clients]
+    view = a_view([[1, 0]] * len(columns), held=holding(*((each, [0] * len(each)) for each in columns)))
+    served = adaptation.adapt(view)
+    assert served.ways is not None
+    return [
+        adaptation.read(each, np.repeat(served.ways[row, :1], len(each), axis=0))
+        for row, each in enumerate(columns)
     ]
-    np.testing.assert_allclose(*read, atol=0.2)  # the least deviation is a tenth of the mean one
-    np.testing.assert_allclose(read[0].mean(axis=0), 0, atol=1e-5)
-    np.testing.assert_allclose(read[0].std(axis=0), 1, atol=1e-5)
 
 
-def test_a_constant_feature_and_a_single_sample_are_read_as_numbers() -> None:
-    for family in ("standardised", "quantiles"):
-        adaptation = transformed(**{family: True})
-        ways = ways_of(adaptation, a_view_of(([[1.0, 1.0]], [0])))
-        assert np.isfinite(adaptation.read(np.ones((1, 2), dtype=np.float32), ways)).all()
+def test_standardised_undoes_a_gain_and_an_offset_of_each_feature() -> None:
+    plain = np.array([[0, 4], [2, 0], [4, 8]], dtype=np.float32)
+    first, second = read_own(transformed(standardised=True), plain, plain * [2, 0.25] + [8, -1])
+    deviation = np.sqrt(8 / 3)
+    assert first[:, 0] == pytest.approx([-2 / deviation, 0, 2 / deviation])
+    assert second == pytest.approx(first)
 
 
-def test_what_rises_with_a_feature_is_undone_by_quantiles() -> None:
-    features = np.random.default_rng(1).normal(size=(40, 2)).astype(np.float32)
-    adaptation, labels = transformed(quantiles=True), [0] * 40
-    ways = ways_of(adaptation, a_view_of((features, labels), (3 * features + 1, labels)))
-    first, second = (
-        adaptation.read(each, np.repeat(way[None], 40, axis=0))
-        for each, way in zip((features, 3 * features + 1), ways, strict=True)
-    )
-    assert np.abs(first - second).max() <= 2 / 20  # one of twenty levels
-    assert first.min() == -1
-    assert first.max() == 1
+def test_a_feature_that_hardly_varies_is_not_blown_up() -> None:
+    """The second one never differs: it is divided by a tenth of the mean deviation, which is 1 / 2."""
+    (read,) = read_own(transformed(standardised=True), [[0, 7], [2, 7]])
+    assert read.tolist() == [[-1, 0], [1, 0]]
+    (ways,) = transformed(standardised=True).adapt(a_view(held=holding(([[0, 7], [2, 7]], [0, 0])))).ways[0]
+    assert ways.tolist() == [1, 7, 1, LEAST_DEVIATION * 0.5]
+    (constant,) = read_own(transformed(standardised=True), [[3, 3], [3, 3]])
+    assert constant.tolist() == [[0, 0], [0, 0]]
 
 
-def test_channels_are_put_in_the_order_of_the_reports() -> None:
+def test_quantiles_undo_whatever_rises_with_a_feature() -> None:
+    plain = np.random.default_rng(0).normal(size=(7, 2))
+    first, second = read_own(transformed(quantiles=True), plain, np.exp(plain) + np.array([0, 5]))
+    assert first.tolist() == second.tolist()
+    assert (np.diff(first[plain[:, 0].argsort(), 0]) > 0).all()
+
+
+def test_a_rank_is_from_minus_1_to_1_and_0_in_the_middle() -> None:
+    adaptation = transformed(quantiles=True)
+    ways = adaptation.adapt(a_view(held=holding((np.arange(1.0, 22.0)[:, None], [0] * 21)))).ways
+    assert ways is not None
+    assert ways[0, 0].tolist() == pytest.approx(np.arange(1.5, 21.5))
+    read = adaptation.read(np.array([[-9], [1], [2], [11], [21], [99]], dtype="f"), np.repeat(ways[0], 6, 0))
+    assert read[:, 0] == pytest.approx([-1, -1, -0.9, 0, 1, 1])
+
+
+PROFILES = np.array([[[0, 1], [5, 5], [9, 2]], [[1, 0], [7, 7], [8, 3]]], dtype=np.float32)
+"""A sample of each of two labels, of three channels of two numbers."""
+
+
+def test_channels_in_another_order_are_put_back() -> None:
     adaptation = transformed(channels=True, by="class_means")
-    sample = np.array([[[0.0, 1.0], [5.0, 5.0], [9.0, 0.0]]])
-    sent = a_view_of((sample, [0]))
-    assert np.isnan(adaptation.adapt(sent).ways).all()
-    adaptation.sent_out(sent, adaptation.adapt(sent))
-    ways = ways_of(adaptation, a_view_of((sample[:, [2, 0, 1]], [0]), (sample, [0])))
-    assert ways.tolist() == [[1, 2, 0], [0, 1, 2]]
-    assert adaptation.read(sample[:, [2, 0, 1]].astype("f"), ways[:1]).tolist() == sample.tolist()
+    first = a_view([[1, 1]], held=holding((PROFILES, [0, 1])))
+    adaptation.sent_out(first, adaptation.adapt(first))
+    orders = [[0, 1, 2], [2, 0, 1], [1, 2, 0], [2, 1, 0]]
+    clients = [PROFILES[:, order] for order in orders]
+    view = a_view([[1, 1]] * 4, held=holding(*((each, [0, 1]) for each in clients)))
+    served = adaptation.adapt(view)
+    assert served.ways is not None
+    assert served.ways[:, 0].tolist() == [np.argsort(order).tolist() for order in orders]
+    for row, each in enumerate(clients):
+        assert adaptation.read(each, np.repeat(served.ways[row], 2, axis=0)).tolist() == PROFILES.tolist()
 
 
-def test_each_transform_of_each_sample_is_predicted_and_charged() -> None:
-    view = a_view_of(([CORNER] * 3, [0, 0, 1]), ([CORNER], [1]))
-    for adaptation, tried in ((transformed(rotations=8), 8), (transformed(scales=[2.0, 3.0]), 3)):
-        for work in (adaptation.work(view), adaptation.choosing_work(view)):
-            assert work is not None
-            assert work.forward_samples.tolist() == [3 * tried, tried]
-            assert not np.any([work.download_bytes, work.upload_bytes, work.trained_samples])
-    assert transformed(rotations=8).work(a_view(evaluated=False)) is None
+# -- of one's own --------------------------------------------------------------------------------------------
 
 
-def test_what_is_measured_is_free() -> None:
-    adaptation = transformed(standardised=True)
-    assert adaptation.work(a_view(evaluated=True)) is adaptation.choosing_work(a_view()) is None
+class Mine(Transforming):
+    """Features as they are, with signs turned, and in reverse order."""
+
+    def transforms(self) -> Sequence[Transform]:
+        return [np.positive, np.negative, lambda features: features[:, ::-1]]
 
 
-def test_class_means_travel_in_both_directions_and_cost_no_prediction() -> None:
-    adaptation = transformed(rotations=4, by="class_means")
-    view = a_view_of(([CORNER], [0]), ([CORNER], [1]))
-    adaptation.sent_out(view, adaptation.adapt(view))
-    work = adaptation.choosing_work(view)
-    assert work is not None
-    numbers = 2 * (4 + 1) + 4  # of two labels the sum and the number, and the squares of four features
-    assert (
-        work.download_bytes.tolist()
-        == work.upload_bytes.tolist()
-        == [BYTES_PER_REPORTED_NUMBER * numbers] * 2
-    )
-    assert not work.forward_samples.any()
+def test_a_class_of_ones_own_needs_transforms_alone() -> None:
+    mine = Mine(TriesSettings())
+    served = mine.adapt(by_losses([[[2, 1, 3]], [[2, 3, 1]]]))
+    assert chosen(served) == [1, 2]
+    read = mine.read(np.array([[1, 2], [1, 2], [1, 2]], dtype="f"), np.array([[0.0], [1.0], [2.0]]))
+    assert read.tolist() == [[1, 2], [-1, -2], [2, 1]]
+    assert (mine.trains, mine.hears, mine.reads, mine.serves_one) == (True, True, True, True)
+    mine.check_features((2,), integers=False)
+
+
+class Halving(Transforming):
+    def transforms(self) -> Sequence[Transform]:
+        return [np.positive, lambda features: features[:, :1]]
+
+
+class Averaging(Transforming):
+    def transforms(self) -> Sequence[Transform]:
+        return [lambda features: features.mean()]
+
+
+@pytest.mark.parametrize(("kind", "number", "made"), [(Halving, 1, "(2, 1)"), (Averaging, 0, "()")])
+def test_transforms_that_change_shapes_are_refused(kind: type[Transforming], number: int, made: str) -> None:
+    said = f"transforms: number {number} must keep shapes, and of two samples it makes {made}"
+    with pytest.raises(ConfigurationError, match=f"^{re.escape(said)}, and samples here have shape"):
+        kind(TriesSettings()).check_features((3,), integers=False)
+
+
+# -- costs ---------------------------------------------------------------------------------------------------
+
+
+def test_each_way_that_is_tried_is_a_prediction_of_every_sample_by_every_model() -> None:
+    plan = InferencePlan(np.array([[0, 1], [0, -1]]), np.array([[0.5, 0.5], [1.0, 0.0]]))
+    view = a_view([[2, 1], [3, 2]], plan=plan)
+    adaptation = transformed(rotations=8)
+    for work in (adaptation.work(view), adaptation.choosing_work(view)):
+        assert work is not None
+        assert work.forward_samples.tolist() == [3 * 8 * 2, 5 * 8]
+        assert not work.trained_samples.any()
+    assert adaptation.work(a_view(evaluated=False)) is None
+    assert transformed(shifts=[1, 2, 3]).choosing_work(a_view([[2, 1]])).forward_samples.tolist() == [3 * 4]
+
+
+def test_what_compares_is_charged_for_means_of_labels_alone() -> None:
+    """2 labels and 4 features: 2 numbers of samples, 2 x 4 sums and 4 of squares, of 4 bytes each."""
+    adaptation, view = transformed(rotations=4, by="class_means"), turned(0, 90)
+    before = adaptation.choosing_work(view)
+    reported = adaptation.sent_out(view, adaptation.adapt(view))
+    after = adaptation.choosing_work(view)
+    assert before is not None
+    assert after is not None
+    assert reported is not None
+    assert before.download_bytes.tolist() == [0, 0]
+    assert after.download_bytes.tolist() == reported.upload_bytes.tolist() == [56, 56]
+    assert not after.upload_bytes.any()
+    assert not after.forward_samples.any()
     assert adaptation.work(view) is None
 
 
-def test_with_train_it_is_asked_at_dispatch_and_without_only_to_hear_reports() -> None:
-    assert transformed(rotations=4).trains
-    late = transformed(rotations=4, train=False)
-    assert not late.hears
-    late = transformed(rotations=4, train=False, by="class_means")
-    assert late.hears
-    assert not late.trains
+@pytest.mark.parametrize("family", ["standardised", "quantiles"])
+def test_what_is_measured_costs_nothing(family: str) -> None:
+    adaptation, view = transformed(**{family: True}), turned(0)
+    assert adaptation.choosing_work(view) is adaptation.work(view) is None
+    assert adaptation.sent_out(view, adaptation.adapt(view)) is None
+
+
+def test_what_trains_or_compares_is_asked_at_each_dispatch() -> None:
+    for settings, trains, hears in (
+        ({}, True, True),
+        ({"train": False}, False, False),
+        ({"train": False, "by": "class_means"}, False, True),
+    ):
+        adaptation = transformed(rotations=4, **settings)
+        assert (adaptation.trains, adaptation.hears) == (trains, hears)
+
+
+# -- what is refused -----------------------------------------------------------------------------------------
+
+ALL = "rotations, shifts, scales, standardised, quantiles, channels"
 
 
 @pytest.mark.parametrize(
-    ("settings", "complaint"),
+    ("settings", "message"),
     [
-        ({}, "families of changes: none; set one of rotations, shifts"),
-        ({"rotations": 4, "standardised": True}, "families of changes: rotations, standardised; set one of"),
+        ({}, f"families of changes: none; set one of {ALL}"),
+        ({"rotations": 4, "shifts": [1]}, f"families of changes: rotations, shifts; set one of {ALL}"),
         ({"shifts": []}, "at least 1 item"),
-        ({"standardised": True, "by": "loss"}, "with standardised nothing is compared"),
-        ({"channels": True}, "too many orders to try each; set by = 'class_means'"),
-        ({"rotations": 360, "scales": [2.0, 3.0]}, "1,080 combinations to try; at most 1,000"),
-        ({"rotations": 1}, "2"),
+        ({"scales": []}, "at least 1 item"),
+        ({"scales": [0]}, "greater than 0"),
+        ({"rotations": 1}, "greater than or equal to 2"),
+        ({"standardised": False}, "Input should be True"),
+        ({"standardised": True, "by": "class_means"}, "by = 'class_means': standardised is measured, and"),
+        ({"quantiles": True, "by": "class_means"}, "by = 'class_means': quantiles is measured, and"),
+        ({"channels": True}, "channels: too many orders to try each; set by = 'class_means'"),
     ],
 )
-def test_mistakes_in_settings_are_refused(settings: dict[str, Any], complaint: str) -> None:
-    with pytest.raises(ValidationError, match=complaint):
-        TransformedSettings(**settings)
+def test_mistakes_of_settings_are_told(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValidationError, match=re.escape(message)):
+        transformed(**settings)
+
+
+IMAGES = "rotations: turn images, of shape (height, width) or (channels, height, width)"
+CHANNELS = "channels: are the first axis of a sample, at least two"
 
 
 @pytest.mark.parametrize(
-    ("settings", "shape", "complaint"),
+    ("settings", "shape", "wrong"),
     [
-        ({"rotations": 4}, (64,), "rotations are of images.* the samples here have shape \\(64,\\): choose"),
-        ({"rotations": 4}, (1, 8), "rotations are of images"),
-        ({"channels": True, "by": "class_means"}, (1, 8, 8), "at least two; the samples here have shape"),
+        ({"rotations": 4}, (13,), IMAGES),
+        ({"rotations": 4}, (1, 13), IMAGES),
+        ({"rotations": 4}, (2, 3, 8, 8), IMAGES),
+        ({"channels": True, "by": "class_means"}, (1, 28, 28), CHANNELS),
     ],
 )
-def test_a_family_that_does_not_fit_the_features_is_refused(
-    settings: dict[str, Any], shape: tuple[int, ...], complaint: str
+def test_features_that_do_not_fit_the_family_are_refused(
+    settings: dict[str, Any], shape: tuple[int, ...], wrong: str
 ) -> None:
-    with pytest.raises(ConfigurationError, match=complaint):
+    said = re.escape(f"{wrong}, and samples here have shape {shape}")
+    with pytest.raises(ConfigurationError, match=f"^{said}$"):
         transformed(**settings).check_features(shape, integers=False)
 
 
-def test_tokens_have_no_ways() -> None:
-    with pytest.raises(ConfigurationError, match=r"whole numbers, such as tokens.*choices: 'relabelled'"):
-        transformed(scales=[2.0]).check_features((16,), integers=True)
-    transformed(scales=[2.0]).check_features((16,), integers=False)
-
-
-class Negatives(Transforming):
-    def transforms(self) -> list[Any]:
-        return [lambda features: features, lambda features: -features]
-
-
-def test_a_class_of_ones_own_says_its_transforms_alone() -> None:
-    own = Negatives(TriesSettings())
-    view = a_view_of(([[1.0]], [0]), losses=lambda ways: np.array([[[2.0, 1.0]]]))
-    ways = own.adapt(view).ways
-    assert ways is not None
-    assert own.read(np.ones((1, 1), dtype=np.float32), ways[:, 0]).tolist() == [[-1]]
-
-
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {"rotations": 4},
-        {"rotations": 2, "scales": [2.0], "train": False},
-        {"scales": [2.0], "by": "class_means"},
-        {"standardised": True},
-        {"quantiles": True},
-        {"channels": True, "by": "class_means"},
-    ],
-    ids=lambda settings: "-".join(settings),
-)
-def test_families_keep_the_contract(settings: dict[str, Any]) -> None:
-    contracts.check_adaptation(lambda: transformed(**settings))
-
-
-def test_turning_back_by_the_last_of_eight_is_a_turn_by_45_degrees() -> None:
-    image = np.arange(16, dtype=np.float32).reshape(1, 4, 4)
-    read = transformed(rotations=8).read(image, np.array([[7.0]]))
-    np.testing.assert_array_equal(read, rotated(image, 315))
+def test_features_that_fit_are_taken_and_whole_numbers_refused() -> None:
+    for settings, shape in (
+        ({"rotations": 4}, (28, 28)),
+        ({"rotations": 4}, (3, 32, 32)),
+        ({"shifts": [1]}, (1,)),
+        ({"channels": True, "by": "class_means"}, (2,)),
+        ({"quantiles": True}, (5, 2)),
+    ):
+        transformed(**settings).check_features(shape, integers=False)
+        with pytest.raises(ConfigurationError, match=r"whole numbers, such as tokens, .*'relabelled'"):
+            transformed(**settings).check_features(shape, integers=True)

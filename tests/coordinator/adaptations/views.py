@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NoReturn
 
@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from coordinator.adaptations import ClientView
-from coordinator.adaptations.base import Trained
+from coordinator.adaptations.base import Held, Trained
 from emulator.arrays import Floats32, Ints
 from emulator.messages import InferencePlan
 
@@ -47,6 +47,22 @@ def a_view(counts: npt.ArrayLike = ((1, 0),), models: npt.ArrayLike = ((0.0,),),
     }
     view = ClientView(**{"samples": refused, **whole, **facts})
     return replace(view, samples=lambda steps: np.full(len(clients), 1.0) * steps * view.batch_size)
+
+
+def holding(*clients: tuple[npt.ArrayLike, Sequence[int]], at_once: int = 2) -> Callable[[], Iterator[Held]]:
+    """The `held` of a view whose clients have these features and labels; so many clients `at_once`."""
+
+    def held() -> Iterator[Held]:
+        for first in range(0, len(clients), at_once):
+            some = clients[first : first + at_once]
+            yield Held(
+                rows=first + np.arange(len(some)),
+                features=np.concatenate([np.array(features, dtype=np.float32) for features, _ in some]),
+                labels=np.concatenate([np.array(labels) for _, labels in some]),
+                owner=np.repeat(np.arange(len(some)), [len(labels) for _, labels in some]),
+            )
+
+    return held
 
 
 class Training:

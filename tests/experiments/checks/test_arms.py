@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from types import SimpleNamespace
@@ -21,8 +22,10 @@ from coordinator.view import Part, RunFacts
 from emulator.errors import ConfigurationError
 from experiments.build import build_parts, build_world
 from experiments.checks import arms as arms_module
+from experiments.config import parse_experiment
 from experiments.locating import locator
-from tests.experiments.small import small
+from tests.experiments.small import DRIFTING, SMALL, small
+from traces.trace import Trace
 
 
 def with_aggregator(monkeypatch: pytest.MonkeyPatch, part: Part) -> Callable[[], None]:
@@ -94,6 +97,117 @@ def test_an_adaptation_that_does_not_fit_its_arm_or_memory_is_refused(
     monkeypatch.setattr(arms_module, "available_bytes", lambda: 40_000)
     with pytest.raises(ConfigurationError, match=f"^arm 'only': {problem}"):
         arms_module.check_arms(experiment, ["only"], world)
+
+
+PLAIN = {"kind": "transformed", "rotations": 4}
+WITH_CONTEXT = {"training": {"model": {"kind": "context"}}}
+INSIDE = "takes samples with the context of their client, which the model of an arm alone has; take another"
+
+
+@pytest.mark.parametrize(
+    ("table", "arm", "problem"),
+    [
+        (
+            DRIFTING,
+            {"adaptation": PLAIN},
+            "adaptation = 'transformed': rotations: turn images, of shape (height, width) or (channels, "
+            "height, width), and samples here have shape (2,)",
+        ),
+        (
+            DRIFTING,
+            {"adaptation": {"kind": "transformed", "shifts": [1]}, "clusterer": "aue", "memory": "claimed"},
+            "adaptation = 'transformed': adapts the one model that serves a client, and clusterer = 'aue' "
+            "combines several; choices beside it: 'none', 'prior', 'relabelled'",
+        ),
+        (
+            SMALL,
+            {"training": {"model": {"kind": "context", "inner": "cnn"}}},
+            "model 'context': inner = 'cnn' takes samples of their own shape, and no context beside them; "
+            "choices: 'linear', 'mlp'",
+        ),
+        (
+            SMALL,
+            {**WITH_CONTEXT, "adaptation": PLAIN},
+            "adaptation = 'transformed': model = 'context' has samples read with the context of their "
+            "client, and an arm has one way of reading; set adaptation = 'none'",
+        ),
+        (
+            SMALL,
+            {"training": {"model": {"kind": "masked", "inner": "context"}}},
+            f"model = 'masked': inner = 'context': {INSIDE} one, such as 'mlp'",
+        ),
+        (
+            SMALL,
+            {"training": {"model": {"kind": "mixture", "inner": "context"}}},
+            f"model = 'mixture': inner = 'context': {INSIDE} one, such as 'mlp'",
+        ),
+        (
+            SMALL,
+            {"clusterer": "fielding", "representation": {"kind": "embedding", "model": "mixture"}},
+            f"model = 'mixture': {INSIDE} one, such as 'mlp'",
+        ),
+        (
+            SMALL,
+            {**WITH_CONTEXT, "solver": ["ditto", "sgd"]},
+            "model = 'context': the solver [ditto, sgd] makes personal parameters, and only one of the two "
+            "can say what a client uses; take another model",
+        ),
+        *(
+            (
+                SMALL,
+                {"adaptation": adaptation, "solver": [rule, "sgd"], "training": {"model": "mlp"}},
+                f"adaptation = '{adaptation['kind']}': the solver [{rule}, sgd] makes personal parameters, "
+                f"and only one of the two can say what a client uses; set adaptation = 'none'",
+            )
+            for adaptation in (PLAIN, {"kind": "relabelled", "train": True})
+            for rule in ("ditto", "apfl", "personal_layers")
+        ),
+    ],
+)
+def test_ways_that_do_not_fit_samples_model_or_parts_are_refused(
+    table: dict[str, Any], arm: dict[str, Any], problem: str
+) -> None:
+    whole = {**table, "report": {"window": 1}, "arm": [{"name": "only", **arm}]}
+    experiment = parse_experiment(whole, "x.toml")
+    world = build_world(experiment, 0, locator(None, None))
+    with pytest.raises(ConfigurationError, match=f"^arm 'only': {re.escape(problem)}$"):
+        arms_module.check_arms(experiment, ["only"], world)
+
+
+@pytest.mark.parametrize(
+    "arm",
+    [
+        {"adaptation": {"kind": "transformed", "quantiles": True}},
+        {"adaptation": {"kind": "relabelled", "by": "class_means"}},
+        WITH_CONTEXT,
+    ],
+)
+def test_whole_numbers_have_no_ways_of_features(arm: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    experiment = small(arm=[{"name": "only", **arm}])
+    world = build_world(experiment, 0, locator(None, None))
+    monkeypatch.setattr(Trace, "integers", True)
+    with pytest.raises(ConfigurationError, match=r"^arm 'only': .*whole numbers, such as tokens, which"):
+        arms_module.check_arms(experiment, ["only"], world)
+
+
+@pytest.mark.parametrize(
+    "arm",
+    [
+        {"adaptation": PLAIN},
+        {"adaptation": {"kind": "transformed", "channels": True, "by": "class_means"}, "clusterer": "ifca"},
+        {"adaptation": {"kind": "relabelled", "train": True}, "clusterer": "fielding"},
+        WITH_CONTEXT,
+        {
+            **WITH_CONTEXT,
+            "clusterer": "fielding",
+            "representation": {"kind": "embedding", "model": "context"},
+        },
+    ],
+)
+def test_ways_that_fit_are_taken(arm: dict[str, Any]) -> None:
+    """Also where the reference model is that of the arm: it reads samples with a context of zeros."""
+    experiment = small(arm=[{"name": "only", **arm}])
+    arms_module.check_arms(experiment, ["only"], build_world(experiment, 0, locator(None, None)))
 
 
 class Pieces(Fixed):

@@ -95,13 +95,22 @@ def assert_names(message: str, *parts: str) -> None:
             "arm.global.adaptation=tunde",
             (
                 "arm.global.adaptation = 'tunde'",
-                "choices: alone, none, prior, relabelled, transformed, tuned",
+                "alone, none, prior, relabelled, transformed, tuned",
                 "'tuned'?",
             ),
         ),
         (
             "arm.global.adaptation={kind='tuned',local_steps=0}",
             ("arm.global.adaptation.local_steps", "greater than or equal to 1"),
+        ),
+        ("arm.global.adaptation=transformed", ("families of changes: none; set one of rotations, shifts,",)),
+        (
+            "arm.global.adaptation={kind='transformed',shifts=[]}",
+            ("arm.global.adaptation.shifts", "must not be empty"),
+        ),
+        (
+            "arm.global.adaptation={kind='transformed',channels=true}",
+            ("channels: too many orders to try each; set by = 'class_means'",),
         ),
         ("arm.fielding.adaptation=alone", ("arm 'fielding': adaptation = 'alone'", "clusterer = 'single'")),
         ("no-equals-sign", ("--set no-equals-sign", "KEY=VALUE")),

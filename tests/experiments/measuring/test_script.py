@@ -179,7 +179,7 @@ def test_the_module_of_a_shipped_model_has_the_logits_of_ours(
     path = configured(tmp_path, model)
     built = alone(script(path, None, None, is_for_here=False), tmp_path, monkeypatch)
     [arm, *_] = load_experiment(path).arm
-    shape = (64 + 64,) if model["kind"] in ("context", "mixture") else (8, 8)  # with a context
+    shape = (128,) if model["kind"] in ("context", "mixture") else (8, 8)  # with 64 numbers behind 64 pixels
     assert_equal_logits(built, arm.training.model.build().build(shape, 10), shape)
 
 

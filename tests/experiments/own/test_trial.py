@@ -393,3 +393,43 @@ def test_a_trial_evaluates_though_its_round_is_not_due(driftscale: Driftscale, t
     write(tmp_path, "clusterer", "1 / 0", "answer")
     checked = driftscale("check", "mine.toml", "--set", "round.evaluate_every=4")
     assert "serve raised ZeroDivisionError" in checked.error
+
+
+TRANSFORMS = """\
+import numpy as np
+from coordinator.adaptations.transformed import Transforming
+class Mine(Transforming):
+    "Mine."
+    def transforms(self):
+        return {}
+"""
+
+
+@pytest.mark.parametrize(
+    ("returned", "words"),
+    [
+        ("[np.positive, lambda x: x[:, 1:]]", "transforms: number 1 must keep shapes, and of two samples it"),
+        ("[np.positive, lambda x: x / int(0 * x.sum())]", "own code raised "),
+        ("[lambda x: x + np.random.normal()]", "draws from or seeds the global generator of numpy"),
+        ("[]", "adaptation 'my_parts:Mine': transforms returned []: must have at least one function"),
+        ("[np.positive, 3]", "must have at least one function, and nothing else"),
+        ("7", "adaptation 'my_parts:Mine': transforms returned 7: must be Sequence"),
+    ],
+)
+def test_own_transforms_that_are_wrong_are_one_line(
+    driftscale: Driftscale, tmp_path: Path, returned: str, words: str
+) -> None:
+    (tmp_path / "my_parts.py").write_text(TRANSFORMS.format(returned))
+    ended = driftscale("check", write_small(tmp_path, arm=[{"name": "m", "adaptation": "my_parts:Mine"}]))
+    assert ended.code == 2, ended.err
+    assert words in ended.error
+
+
+def test_own_transforms_that_are_right_are_tried_and_run(driftscale: Driftscale, tmp_path: Path) -> None:
+    (tmp_path / "my_parts.py").write_text(TRANSFORMS.format("[np.positive, lambda x: x[:, ::-1]]"))
+    mine = {"kind": "my_parts:Mine", "by": "class_means"}
+    path = write_small(tmp_path, arm=[{"name": "mine", "adaptation": mine}])
+    for command in ("check", "run"):
+        ended = driftscale(command, path)
+        assert ended.code == 0, ended.err
+        assert "my_parts:Mine" in driftscale("check", path).out

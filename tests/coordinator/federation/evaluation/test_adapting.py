@@ -150,12 +150,15 @@ def test_a_copy_for_each_evaluation_is_charged_at_each_one(evaluate_every: int, 
     assert [record.adaptation_samples for record in records] == samples
 
 
-def test_predictions_for_an_evaluation_are_charged_at_each_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A forward pass of 4 + 8 + 4 samples takes a third of the seconds of training on them."""
+@pytest.mark.parametrize(("evaluate_every", "passes"), [(1, [1, 2, 3, 4]), (2, [0, 1, 1, 2])])
+def test_a_forward_pass_for_each_evaluation_is_charged_at_each_one(
+    evaluate_every: int, passes: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of 4 + 8 + 4 samples, of which each takes a third of the time of training on one: 1 s."""
     monkeypatch.setattr(Relabelled, "adapt", lambda self, view: Served(view.models, view.plan))
-    records = played(Relabelled(RelabelledSettings()), evaluate_every=2).records
-    assert [record.adaptation_s for record in records] == pytest.approx([0, 16 / 3, 16 / 3, 32 / 3])
-    assert records[-1].adaptation_samples == 0
+    records = played(Relabelled(RelabelledSettings()), evaluate_every=evaluate_every).records
+    assert [record.adaptation_s for record in records] == pytest.approx([16 / 3 * n for n in passes])
+    assert not any(record.adaptation_samples for record in records)
 
 
 def test_a_kept_copy_is_of_the_model_at_the_first_evaluation_after_the_data_changed() -> None:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import numpy.typing as npt
 import pytest
@@ -12,11 +14,12 @@ from coordinator.federation.evaluation.measurement import (
     accuracy_by_concept,
     measure,
 )
+from coordinator.federation.training.reading import Reading
 from coordinator.representations.base import LocalData
 from coordinator.representations.label import Label
-from emulator.arrays import Floats, Floats32, Ints
+from emulator.arrays import Floats, Ints
 from emulator.errors import RunError
-from emulator.messages import InferencePlan, Metric, SampleRanges, Scores
+from emulator.messages import InferencePlan, SampleRanges
 from emulator.plugins import NoSettings
 from tests.fakes import FakeExecutor, FakeStream, ints
 
@@ -141,13 +144,9 @@ def of_models(
     plan = InferencePlan.alike(members[:, None])
     vectors = ClientVectors(Label(NoSettings()), stream)  # type: ignore[arg-type]  # its histograms suffice
     executor = FakeExecutor(targets)
-
-    def score(
-        clients: Ints, models: Floats32, samples: SampleRanges, metrics: frozenset[Metric]
-    ) -> tuple[Scores, None]:
-        return executor.score(models, samples, metrics), None
-
-    return measure(executor, bank, plan, stream, vectors, clients, score=score)[0].accuracy_by_concept
+    score = Reading(None, None, stream=stream, executor=executor).score
+    found, _ = measure(executor, bank, plan, stream, vectors, clients, score=partial(score, 1))
+    return found.accuracy_by_concept
 
 
 def test_every_model_is_measured_on_the_tests_of_every_concept_whoever_it_serves() -> None:
@@ -170,6 +169,5 @@ def test_tests_of_a_concept_are_one_pool_of_samples() -> None:
     executor = FakeExecutor([0.0, 0.0, 0.0, 1.0])  # of these clients are the rows 0 to 3
     samples = SampleRanges.one_each(ints(0, 3, 1), ints(3, 4, 1))  # the last client has no test sample
     models = np.array([[0.0], [1.0]], dtype=np.float32)
-    assert accuracy_by_concept(executor.score(models, samples, frozenset({"correct"})), ints(5, 5, 6)) == {
-        5: [0.75, 0.25]
-    }
+    scores = executor.score(models, samples, frozenset({"correct"}))
+    assert accuracy_by_concept(scores, ints(5, 5, 6)) == {5: [0.75, 0.25]}

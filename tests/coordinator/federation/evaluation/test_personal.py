@@ -162,20 +162,16 @@ def test_without_personal_parameters_the_trained_accuracy_is_of_the_trained_mode
     both, delta = np.arange(2), np.array([[0.5], [0.5]], dtype=np.float32)
     updates = ArrayUpdates(both, both, 1 + 0 * both, 1 + 0 * both, delta)
     # 0.5 + 0.5 of model 0, and 0 + 0.5 of model 1.
-    assert (
-        personal.trained_accuracy(updates, world.bank.parameters, both, both >= 0, both, 0 * both)
-        == (1.0 + 0.75) / 2
-    )
+    models = world.bank.parameters
+    assert personal.trained_accuracy(updates, models, both, both >= 0, both, 0 * both) == (1.0 + 0.75) / 2
 
 
 def test_a_client_whose_new_memory_is_not_finite_has_trained_what_it_sent() -> None:
     world, one = World([1.0, 1.0]), ints(1, 1)
     own, delta = np.array([[0.75], [np.nan]], dtype="f"), np.array([[-9.0], [0.25]], dtype="f")
     updates = ArrayUpdates(ints(0, 1), 0 * one, one, one, delta, state={"own": own})
-    everyone = ints(0, 1)
-    trained = world.personal.trained_accuracy(
-        updates, world.bank.parameters, 0 * one, one > 0, everyone, 0 * one
-    )
+    everyone, models = ints(0, 1), world.bank.parameters
+    trained = world.personal.trained_accuracy(updates, models, 0 * one, one > 0, everyone, 0 * one)
     assert trained == (0.75 + 0.75) / 2
 
 

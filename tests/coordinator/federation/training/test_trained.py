@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from coordinator.federation.training.trained import Trained
-from emulator.messages import ArrayUpdates
+from emulator.messages import ArrayUpdates, SampleRanges
 from tests.fakes import ints
 
 
@@ -11,7 +13,8 @@ def trained(client: list[int], row: list[int]) -> Trained:
     ones, yes = np.ones(len(client), dtype=np.int64), np.ones(len(client), dtype=bool)
     delta = np.zeros((len(client), 1), dtype=np.float32)
     updates = ArrayUpdates(ints(*client), ints(*row), ones, ones, delta)
-    return Trained(updates, ones, ints(*row), bound=yes, stayed=yes, same=yes, shift=0 * ones)
+    samples = SampleRanges.one_each(ones, ones + 1)
+    return Trained(updates, ones, ints(*row), bound=yes, stayed=yes, same=yes, samples=samples)
 
 
 MEMBERS = np.array([[1, 0], [0, -1], [2, -1]])
@@ -31,13 +34,8 @@ def test_of_two_updates_of_models_that_have_become_one_the_earlier_counts() -> N
 def test_a_row_outlives_what_its_lifetime_does_not_ask_for() -> None:
     no = np.array([False])
     one = trained(client=[0], row=[1])
-    new_data = Trained(
-        one.updates, one.start, one.row, bound=no, stayed=one.stayed, same=one.same, shift=one.shift
-    )
-    new_model = Trained(
-        one.updates, one.start, one.row, bound=one.bound, stayed=one.stayed, same=no, shift=one.shift
-    )
-    has_left = Trained(one.updates, one.start, one.row, bound=no, stayed=no, same=one.same, shift=one.shift)
+    new_data, new_model = replace(one, bound=no), replace(one, same=no)
+    has_left = replace(one, bound=no, stayed=no)
     lives = [
         {until for until, valid in found.valid(MEMBERS).items() if valid.all()}
         for found in (one, new_data, new_model, has_left)

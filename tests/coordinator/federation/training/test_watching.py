@@ -10,7 +10,7 @@ from coordinator.detectors import Detector
 from coordinator.federation.training.trained import Trained
 from coordinator.federation.training.watching import watch_training
 from emulator.arrays import Bools, Floats, Ints
-from emulator.messages import ArrayUpdates, TaskMetric
+from emulator.messages import ArrayUpdates, SampleRanges, TaskMetric
 from emulator.plugins import NoSettings
 
 
@@ -56,7 +56,8 @@ def trained(
         np.zeros((len(ids), 1), dtype=np.float32),
         {"batch_losses": batches},
     )
-    return Trained(updates, rows, rows, ~np.isin(ids, bound), ~np.isin(ids, left), rows >= 0, 0 * rows)
+    samples = SampleRanges.one_each(rows, rows + 1)
+    return Trained(updates, rows, rows, ~np.isin(ids, bound), ~np.isin(ids, left), rows >= 0, samples)
 
 
 def watched(updates: Trained) -> tuple[list[int], list[int], Remembering]:
