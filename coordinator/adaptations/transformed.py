@@ -19,7 +19,7 @@ from coordinator.adaptations.tries import TriesSettings
 from emulator.arrays import Floats, Floats32
 from emulator.errors import ConfigurationError
 from emulator.messages import Work
-from emulator.numbers import LARGEST, Number, PositiveFactor
+from emulator.numbers import LARGEST, Number
 from emulator.plugins import returns
 from traces.changes.features import rotated
 
@@ -36,6 +36,7 @@ MOST_TRIED = 1_000
 
 
 Shift = Annotated[float, Number(ge=-LARGEST, le=LARGEST)]
+Scale = Annotated[float, Number(ge=1e-6, le=1e6)]
 
 
 class TransformedSettings(TriesSettings):
@@ -47,7 +48,7 @@ class TransformedSettings(TriesSettings):
     shifts: Annotated[tuple[Shift, ...], Field(min_length=1)] | None = Field(
         None, description="try taking each of these numbers off all features, and none", examples=[(0.5, 1.0)]
     )
-    scales: Annotated[tuple[PositiveFactor, ...], Field(min_length=1)] | None = Field(
+    scales: Annotated[tuple[Scale, ...], Field(min_length=1)] | None = Field(
         None,
         description="try dividing all features by each of these numbers, and by 1",
         examples=[(0.5, 2.0)],

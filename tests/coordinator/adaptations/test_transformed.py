@@ -18,6 +18,7 @@ from coordinator.adaptations.tries import TriesSettings
 from emulator.arrays import Floats, Floats32
 from emulator.errors import ConfigurationError
 from emulator.messages import InferencePlan
+from experiments import contracts
 from tests.coordinator.adaptations.views import a_view, holding
 from traces.changes.features import rotated
 
@@ -102,6 +103,12 @@ def test_numbers_are_taken_off_and_divided_by() -> None:
         ({"scales": [2, 0.5]}, 2, [6, 10]),
     ):
         assert transformed(**settings).read(features, np.array([[float(way)]])).tolist() == [expected]
+
+
+def test_finite_families_are_tried_each_with_each() -> None:
+    features = np.full((4, 1), 5, dtype=np.float32)
+    read = transformed(shifts=[1], scales=[2]).read(features, np.arange(4.0)[:, None])
+    assert read[:, 0].tolist() == [5, 2.5, 4, 2]
 
 
 # -- by class means ------------------------------------------------------------------------------------------
@@ -305,10 +312,11 @@ ALL = "rotations, shifts, scales, standardised, quantiles, channels"
     ("settings", "message"),
     [
         ({}, f"families of changes: none; set one of {ALL}"),
-        ({"rotations": 4, "shifts": [1]}, f"families of changes: rotations, shifts; set one of {ALL}"),
+        ({"rotations": 4, "quantiles": True}, f"families of changes: rotations, quantiles; set one of {ALL}"),
+        ({"rotations": 360, "shifts": [1, 2]}, "1,080 combinations to try; at most 1,000 are supported"),
         ({"shifts": []}, "at least 1 item"),
         ({"scales": []}, "at least 1 item"),
-        ({"scales": [0]}, "greater than 0"),
+        ({"scales": [0]}, "greater than or equal to 0.000001"),
         ({"rotations": 1}, "greater than or equal to 2"),
         ({"standardised": False}, "Input should be True"),
         ({"standardised": True, "by": "class_means"}, "by = 'class_means': standardised is measured, and"),
@@ -353,3 +361,18 @@ def test_features_that_fit_are_taken_and_whole_numbers_refused() -> None:
         transformed(**settings).check_features(shape, integers=False)
         with pytest.raises(ConfigurationError, match=r"whole numbers, such as tokens, .*'relabelled'"):
             transformed(**settings).check_features(shape, integers=True)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"rotations": 2, "scales": [2.0], "train": False},
+        {"scales": [2.0], "by": "class_means"},
+        {"standardised": True},
+        {"quantiles": True},
+        {"channels": True, "by": "class_means"},
+    ],
+    ids=lambda settings: "-".join(settings),
+)
+def test_families_keep_the_contract(settings: dict[str, Any]) -> None:
+    contracts.check_adaptation(lambda: transformed(**settings))
