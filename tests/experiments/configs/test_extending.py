@@ -15,17 +15,17 @@ from experiments.reading import read_table
 from experiments.shipped import shipped_files
 
 WHOLE = {
-    "swap-samples": "690db13b",
+    "swap-samples": "1188775e",
     "dao/incremental-16": "7ec2e668",
     "dao/incremental-30": "51f4dfd3",
     "dao/mixed-simultaneous": "0240bac1",
-    "drift/dao-incremental-cumulative": "ff894735",
-    "drift/dao-mixed": "b22d27ea",
-    "drift/dao-sudden": "6ab566a9",
+    "drift/dao-incremental-cumulative": "06977e47",
+    "drift/dao-mixed": "40cec46e",
+    "drift/dao-sudden": "82937afe",
     "drift/fedcond-late": "8fda1833",
     "drift/fedcond-middle": "fd1b0b45",
-    "drift/flash-incremental": "9daae396",
-    "drift/flash-recurrent": "c140b19d",
+    "drift/flash-incremental": "a348892c",
+    "drift/flash-recurrent": "a3bbccc8",
     "feddrift/mnist-r-short": "5d00b323",
     "fielding/cityscapes-resnet18": "c2993dda",
     "fielding/figure-01-few": "add92211",

@@ -10,6 +10,7 @@ import pytest
 
 import experiments
 from coordinator.population import Hear
+from emulator.storage.bounded import read_toml
 from experiments.config import parse_experiment
 from experiments.reading import load_experiment, read_table
 from traces.building import BUILDERS
@@ -57,7 +58,10 @@ def test_all_arms_train_with_fedprox_and_are_averaged_uniformly() -> None:
         if path.stem not in ALGORITHM_OF_ITS_OWN:
             assert parts["solver"] == [{"kind": "fedprox", "mu": 0.1}, "sgd"], path.stem
         if path.stem not in TUNED:
+            searched = read_toml(path).get("chosen", {})
             for arm in read_table(path)["arm"]:
+                if f"arm.{arm['name']}.training.learning_rate" in searched:
+                    assert set(arm.pop("training")) == {"learning_rate"}
                 assert not {"solver", "aggregator", "training"} & set(arm), f"{path.stem}, {arm['name']}"
 
 
