@@ -12,6 +12,7 @@ from emulator.errors import ConfigurationError
 from emulator.messages import InferencePlan
 from emulator.seeding import RandomStreams
 from emulator.storage.state_tree import from_bytes, to_bytes
+from experiments import contracts
 from tests.coordinator.adaptations.views import a_view, holding
 
 SIZE = 3
@@ -121,3 +122,7 @@ def test_tokens_have_no_means() -> None:
     with_context().check_features((3, 2), integers=False)
     with pytest.raises(ConfigurationError, match="whole numbers, such as tokens, which have no mean"):
         with_context().check_features((3,), integers=True)
+
+
+def test_it_keeps_the_contract_of_adaptations() -> None:
+    contracts.check_adaptation(lambda: WithContext(SIZE))
