@@ -333,8 +333,9 @@ class Round(Settings):
     )
     log_model_accuracy: bool = Field(
         False,
-        description="log the accuracy of every federated model, before any adaptation, on the tests of every "
-        "true concept, at each evaluation; needs a trace that knows its concepts",
+        description="log the accuracy of every federated model, each test read in the way of its client, and "
+        "before any other adaptation, on the tests of every true concept, at each evaluation; needs a trace "
+        "that knows its concepts",
     )
     log_visits: bool = Field(
         False, description="write every visit into visits.parquet: its phases, end, outcome, bytes and device"

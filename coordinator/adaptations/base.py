@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
 from coordinator.view import Part
-from emulator.arrays import Floats, Floats32, Ints
+from emulator.arrays import Bools, Floats, Floats32, Ints
 from emulator.messages import InferencePlan, Work
 from emulator.plugins import returns
 
@@ -82,7 +82,7 @@ class ClientView:
     num_labels: int
     step: int  # data step
     rounds: int  # rounds so far: those that have closed, and the one that closes now
-    new_data: bool  # whether the data step began in the round that closes now
+    new_data: Bools  # (n,) whose training samples changed since `work` was last asked
     evaluated: bool  # whether clients were evaluated in that round
     local_steps: Ints  # (n,) of a visit of each client
     batch_size: int  # of these steps
@@ -121,6 +121,10 @@ class Served:
     models: Floats32
     plan: InferencePlan
     ways: Floats | None = None
+
+    def take(self, rows: Ints) -> Served:
+        """What serves some of the clients, by row numbers; all models stay."""
+        return Served(self.models, self.plan.take(rows), None if self.ways is None else self.ways[rows])
 
 
 class Adaptation(Part):
@@ -243,12 +247,12 @@ class Adaptation(Part):
     def work(self, view: ClientView) -> Work | None:
         """What adapting costs its clients in the round that closes now.
 
-        It is asked once a round: whether that began a data step is `view.new_data`, and whether clients were
+        It is asked once a round: whose data changed since then is `view.new_data`, and whether clients were
         evaluated in it `view.evaluated`.
 
         Args:
             view: all clients that hold training samples, scored or not; its plan has their models only in
-                rounds that began a data step, or in which clients were evaluated.
+                rounds in which data changed, or clients were evaluated.
 
         Returns:
             Columns of shape (n,); None, by default, if it costs nothing.

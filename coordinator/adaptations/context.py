@@ -53,7 +53,8 @@ class WithContext(Adaptation):
                 own = _profile(Sums.of(held, view.num_labels)) - common
                 for row, means in enumerate(np.nan_to_num(own).swapaxes(0, 1)):
                     drawn = self.streams.generator("context", row).standard_normal((own.shape[2], self._size))
-                    context[held.rows] += means @ drawn / np.sqrt(own[0].size)
+                    # NOTE: `@` rounds as it has threads, and rows, and what a client gets is its own.
+                    context[held.rows] += np.einsum("kd,ds->ks", means, drawn) / np.sqrt(own[0].size)
         ways = np.repeat(context[:, None], view.plan.models.shape[1], axis=1)
         return Served(view.models, view.plan, ways)
 

@@ -97,15 +97,25 @@ class Relabelled(Adaptation):
         return Served(view.models, replace(view.plan, outputs=order))
 
     def _nearness(self, view: ClientView) -> Floats:
-        """(n, L, L) minus the squared distances of a client's means of labels from the common; 0: unknown."""
+        """(n, L, L) minus the squared distances of a client's means of labels from the common.
+
+        A label that the client lacks fits all alike. One that nobody has reported stays where it is: moving
+        it, or to it, is worse than all that is known.
+        """
         fit = np.zeros((len(view.clients), view.num_labels, view.num_labels))
         if self._means:
             (target,) = self._means.sums.means
+            unknown = np.isnan(target).any(axis=1)
+            moves = (unknown[:, None] | unknown) & ~np.eye(view.num_labels, dtype=bool)
             for held in view.held():
                 own = Sums.of(held, view.num_labels).means
                 # The square of a difference, expanded: no array has a number for each pair and feature.
-                squares = (own**2).sum(axis=2)[:, :, None] + (target**2).sum(axis=1) - 2 * own @ target.T
-                fit[held.rows] = -np.nan_to_num(squares)
+                products = np.einsum("nid,jd->nij", own, target)
+                near = -np.nan_to_num(
+                    (own**2).sum(axis=2)[:, :, None] + (target**2).sum(axis=1) - 2 * products
+                )
+                near[:, moves] = near.sum(axis=(1, 2))[:, None] - 1
+                fit[held.rows] = near
         return fit
 
     def sent_out(self, view: ClientView, served: Served) -> Work | None:

@@ -36,9 +36,9 @@ class Tuned(Adaptation):
     Fine-tuning, the usual first rival of personalised federated learning. The solver of the arm takes the
     steps, and starts without state. By default each evaluation tunes the model of its round, and a client
     that holds training samples, scored or not, is charged one tuning for each: what is charged grows with
-    the number of evaluations (`round.evaluate_every`). With `again = "data"` it is charged one tuning per
-    data step. Its copy is of the model that served it at the first evaluation after its data changed, and is
-    kept until they change again, also when another model serves the client meanwhile.
+    the number of evaluations (`round.evaluate_every`). With `again = "data"` it is charged one tuning
+    whenever its data change. Its copy is of the model that served it at the first evaluation after that, and
+    is kept until they change again, also when another model serves the client meanwhile.
 
     State: (S, P) the copies of the scored clients, and (S,) who has one; only with `again = "data"`.
 
@@ -75,9 +75,10 @@ class Tuned(Adaptation):
         return Served(models, InferencePlan.own(len(view.clients)))
 
     def work(self, view: ClientView) -> Work | None:
-        if not (view.new_data if self.keeps_models else view.evaluated):
+        again = view.new_data if self.keeps_models else np.full(len(view.clients), view.evaluated)
+        if not again.any():
             return None
-        steps = np.full(len(view.clients), self.settings.local_steps)
+        steps = np.where(again, self.settings.local_steps, 0)
         return Work.of(len(view.clients), trained_samples=view.samples(steps))
 
     def data_changes(self, view: ClientView) -> None:

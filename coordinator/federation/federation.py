@@ -73,6 +73,7 @@ from emulator.messages import (
     TrainTasks,
     Updates,
     VisitRows,
+    Work,
 )
 from emulator.ports import Availability, Executor, Meter, SampleStream, unmeasured
 from emulator.seeding import RandomStreams
@@ -443,7 +444,8 @@ class Federation(Stateful):
         downloaded = self._requests.hold(client, row)
         payload = visit_work(row_of_visit, trained, predicted, downloaded, len(clients), self._costs)
         if choosing is not None:
-            payload = payload.plus(choosing, row_of_visit)
+            choosing = Work.of(len(clients)).plus(choosing, row_of_visit)
+            payload = payload.plus(choosing, np.arange(len(clients)))
         base: Floats | None = None
         if self._base.num_bytes > 0:
             base = self._base.sent(clients)
@@ -468,6 +470,7 @@ class Federation(Stateful):
             gone_s=np.minimum(drop_out_s, crash_s),
             sent_before=sent_before,
             base=base,
+            ways=choosing,
             payload=None if faults.work is payload else payload,
             work=faults.work,
             phases=phases,
@@ -624,8 +627,9 @@ class Federation(Stateful):
         cohort, whole = self._flight.take(ended.visit), self.parts.pacing.whole_rounds
         down, up, payload = cohort.moved_bytes(ended, self.parts.pacing.max_staleness)
         models = payload
+        if cohort.base is not None or cohort.ways is not None:
+            models = payload - sum(cohort.moved_beside(ended, self.parts.pacing.max_staleness))
         if cohort.base is not None:
-            models = payload - cohort.moved_base(ended, self.parts.pacing.max_staleness)
             cancelled = ended.end_s < cohort.ends(self.parts.pacing.timeout_s).time_s
             self._base.lost(cohort.clients[cohort.base_lost(ended.end_s) & cancelled])
         if not self.parts.adaptation.federates:

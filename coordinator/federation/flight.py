@@ -133,12 +133,17 @@ class Flight(Stateful):
             (self._ranges, range_rows),
         ):
             table.remove(removed)
-        loses = f"payload.{WORK[0]}" in of_visit
+        has = {name: f"{name}.{WORK[0]}" in of_visit for name in ("payload", "ways")}
+        works = {
+            name: Work(*(of_visit[f"{name}.{column}"] for column in WORK)) if there else None
+            for name, there in has.items()
+        }
         return Cohort(
             **{name: of_visit[name] for name in VISIT},
             sent_before=of_visit.get("sent_before"),
             base=of_visit.get("base"),
-            payload=Work(*(of_visit[f"payload.{name}"] for name in WORK)) if loses else None,
+            payload=works["payload"],
+            ways=works["ways"],
             work=Work(*(of_visit[f"work.{name}"] for name in WORK)),
             phases=Phases(*(of_visit[name] for name in PHASES)),
             tasks=TrainTasks(
@@ -202,11 +207,11 @@ class Flight(Stateful):
         self._loose, self._num_loose = {}, 0
         tasks, samples = [of.tasks for of in cohorts], [of.tasks.samples for of in cohorts]
         self._bootstrap = samples[0].bootstrap
-        # All cohorts of a run have a payload of their own, or none has; so it is with these two.
+        # All cohorts of a run have a payload of their own, or none has; so it is with the others of these.
         some = [name for name in ("sent_before", "base") if getattr(cohorts[0], name) is not None]
+        works = [name for name in ("payload", "ways") if getattr(cohorts[0], name) is not None]
         visits = {name: _joined([getattr(of, name) for of in cohorts]) for name in (*VISIT, *some)}
-        lost = [] if cohorts[0].payload is None else [("payload", WORK)]
-        for kind, names in (("work", WORK), ("phases", PHASES), *lost):
+        for kind, names in (("phases", PHASES), *((name, WORK) for name in ("work", *works))):
             parts = [getattr(of, kind) for of in cohorts]
             begin = "" if kind == "phases" else f"{kind}."
             visits |= {f"{begin}{name}": _joined([getattr(of, name) for of in parts]) for name in names}

@@ -118,7 +118,7 @@ def _play(adaptation: Adaptation, clients: Ints, value: float | None = None, *, 
             _send_out(adaptation, adapting, stream.held(np.arange(CLIENTS), "train"), round_)
         held = stream.held(clients, "train")
         view = adapting.view(clients, plan, held, rounds=round_ + 1, shares=_told(adaptation, shares))
-        view = replace(view, new_data=round_ % ROUNDS_PER_STEP == 0, evaluated=True)
+        view = replace(view, new_data=np.full(len(clients), round_ % ROUNDS_PER_STEP == 0), evaluated=True)
         with left_alone(view):
             served.append(adaptation.adapt(view))
             _check_work(adaptation, view)

@@ -30,6 +30,9 @@ class FlippedLabels(Table):
         order = np.argsort(first)
         self._first, self._last = first[order], last[order]
 
+    def __len__(self) -> int:
+        return len(self.table)
+
     def take(self, name: str, rows: Ints) -> np.ndarray:
         values = self.table.take(name, rows)
         return self._flipped(values, self._is_flipped(rows)) if name == "label" else values

@@ -76,12 +76,12 @@ class Adapting(Stateful):
     """Applies the adaptation of one run; only runs that have an adaptation have one.
 
     State: the samples that all clients together have trained on for it so far, the virtual seconds that they
-    computed, the data step up to which that is counted, the copies of this round that were not finite, what
-    was heard of shares of labels, and after the last evaluation the models `kept`: the clients (n,) that were
-    evaluated, and the models (n, P) that they keep to themselves, if they do.
+    computed, whose data (N,) changed since that was counted, the copies of this round that were not finite,
+    what was heard of shares of labels, and after the last evaluation the models `kept`: the clients (n,) that
+    were evaluated, and the models (n, P) that they keep to themselves, if they do.
     """
 
-    state_fields = ("_samples", "_computing_s", "_counted_step", "_nonfinite", "_hearing", "kept")
+    state_fields = ("_samples", "_computing_s", "_has_news", "_nonfinite", "_hearing", "kept")
 
     def __init__(
         self,
@@ -108,7 +108,7 @@ class Adapting(Stateful):
         self._ways = ways
         self._samples = 0.0
         self._computing_s = 0.0
-        self._counted_step = -1
+        self._has_news = np.ones(stream.num_clients, dtype=bool)
         self._nonfinite = 0
         self.kept: tuple[Ints, Floats32] | None = None
         self._stream = stream
@@ -137,6 +137,7 @@ class Adapting(Stateful):
         The data of clients `changed` (n,) are others than `before`; those of ids `joined` begin to hold data,
         those that `left` cease to.
         """
+        self._has_news[changed] = self._has_news[joined] = True
         if before.held is not None and self._stream.step != before.step:
             with self._meter("evaluate_s"):
                 self.data_changes(round_, changed, before.held, before.step)
@@ -168,14 +169,14 @@ class Adapting(Stateful):
     ) -> AdaptationFigures:
         """Count what the clients that hold data spend in this round, whether they are scored or not.
 
-        `serving` returns which models serve the N clients, and is called in rounds that began a data step,
-        or in which clients were evaluated. `evaluated`: whether clients were evaluated in this round.
+        `serving` returns which models serve the N clients, and is called in rounds in which data changed, or
+        clients were evaluated. `evaluated`: whether clients were evaluated in this round.
         """
         stream, latency = self._stream, self._latency
-        new_data = stream.step != self._counted_step
-        self._counted_step = stream.step
         clients = np.flatnonzero(stream.holding)
-        asked = new_data or evaluated
+        new_data = self._has_news[clients]
+        self._has_news[clients] = False
+        asked = evaluated or new_data.any()
         plan = serving().take(clients) if asked else InferencePlan.alike(np.full((len(clients), 1), -1))
         view = self.view(clients, plan, stream.held(clients, "train"), rounds=round_ + 1)
         work = self.adaptation.work(replace(view, new_data=new_data, evaluated=evaluated))
@@ -288,7 +289,7 @@ class Adapting(Stateful):
             num_labels=stream.num_labels,
             step=step,
             rounds=rounds,
-            new_data=False,
+            new_data=np.zeros(len(clients), dtype=bool),
             evaluated=False,
             local_steps=local_steps,
             batch_size=self._settings.batch_size,

@@ -51,8 +51,9 @@ class Reading:
     ) -> tuple[SampleRanges, Work | None]:
         """The `samples` of n tasks as each reads them in its way, and what choosing and reporting costs.
 
-        The tasks are of `clients` (n,), which start from rows `start` (n,) of `models` (M, P). Unless they
-        are `sent_out`, nobody reports what they read.
+        The tasks are of `clients` (n,), which start from rows `start` (n,) of `models` (M, P). A client with
+        several is sent the sums of others, and reports its own, once. Unless they are `sent_out`, nobody
+        reports what they read.
         """
         if self._adapting is None or len(clients) == 0:
             return samples, None
@@ -60,10 +61,18 @@ class Reading:
         held = self._stream.held(clients, "train")
         view = self._adapting.view(clients, plan, held, rounds=round_, models=models)
         served = adaptation.adapt(view)
-        work = adaptation.choosing_work(view)
-        reporting = adaptation.sent_out(view, served) if sent_out else None
-        if reporting is not None:
-            work = reporting if work is None else work.plus(reporting, np.arange(len(clients)))
+        first = np.flatnonzero(np.append(True, clients[1:] != clients[:-1]))
+        work = Work.of(len(clients)) if (chosen := adaptation.choosing_work(view)) is None else chosen
+        once = np.isin(np.arange(len(clients)), first)
+        work = replace(work, download_bytes=work.download_bytes * once, upload_bytes=work.upload_bytes * once)
+        if sent_out:
+            reported = served.take(first)
+            if len(first) < len(clients):
+                view = self._adapting.view(
+                    clients[first], plan.take(first), held.take(first), rounds=round_, models=models
+                )
+            reporting = adaptation.sent_out(view, reported)
+            work = work if reporting is None else work.plus(reporting, first)
         if self._ways is None or not self._trains:
             return samples, work
         self._ways.keep(np.concatenate([NO_IDS, *(rows() for rows in self._in_flight)]))

@@ -23,7 +23,7 @@ def test_the_steps_that_are_due_are_the_rate_times_the_rounds_rounded_down() -> 
 def test_by_default_each_client_takes_the_steps_of_the_federation() -> None:
     training, alone = Training(), Alone(AloneSettings())
     assert alone.adapt(a_view(rounds=3, steps_per_client=2.5, train=training)).models.tolist() == [[7.0]]
-    work = alone.work(a_view([[1, 0]] * 2, rounds=3, steps_per_client=2.5, new_data=False))
+    work = alone.work(a_view([[1, 0]] * 2, rounds=3, steps_per_client=2.5))
     assert work is not None
     assert work.trained_samples.tolist() == [20.0, 20.0]  # 7 - 5 steps of 10 samples, in every round
 

@@ -121,6 +121,15 @@ def test_a_label_that_a_client_lacks_takes_what_is_left() -> None:
     assert sorted(order) == [0, 1, 2]
 
 
+def test_a_label_that_nobody_has_reported_stays_where_it_is() -> None:
+    """Labels 0 and 1 have been reported; a client that holds them swapped, and label 2, swaps those two."""
+    adaptation = Relabelled(RelabelledSettings(by="class_means"))
+    first = a_view([[1, 1, 0]], held=holding((FEATURES[:2], [0, 1])))
+    adaptation.sent_out(first, adaptation.adapt(first))
+    view = compared([0, 1, 2], [1, 0, 2])
+    assert orders(adaptation.adapt(view)) == [[0, 1, 2], [1, 0, 2]]
+
+
 def test_every_model_of_a_client_is_read_in_the_order_of_its_means() -> None:
     view = replace(compared(SWAPPED), plan=InferencePlan.alike(np.array([[0, 1]])))
     outputs = by_class_means().adapt(view).plan.outputs

@@ -36,12 +36,14 @@ def test_a_client_is_charged_for_one_tuning_whenever_its_copy_is_trained(
     again: Literal["evaluation", "data"], when: str
 ) -> None:
     tuned = Tuned(TunedSettings(local_steps=4, again=again))
-    other = {"evaluated": False, "new_data": False}
-    work = tuned.work(a_view([[1, 0]] * 2, **{**other, when: True}))
+    no, yes = {"evaluated": False, "new_data": [False, False]}, {"evaluated": True, "new_data": [True, False]}
+    facts = {name: np.array(value) for name, value in {**no, when: yes[when]}.items()}
+    work = tuned.work(a_view([[1, 0]] * 2, **facts))
     assert work is not None
-    assert work.trained_samples.tolist() == [40.0, 40.0]
+    assert work.trained_samples.tolist() == [40.0, 40.0 * (again == "evaluation")]
     assert not np.concatenate([work.download_bytes, work.upload_bytes, work.forward_samples]).any()
-    assert tuned.work(a_view(**{"evaluated": True, "new_data": True, when: False})) is None
+    facts = {name: np.array(value) for name, value in {**yes, when: no[when]}.items()}
+    assert tuned.work(a_view([[1, 0]] * 2, **facts)) is None
 
 
 def test_a_copy_is_kept_until_the_data_of_its_client_change() -> None:

@@ -36,6 +36,7 @@ def a_cohort() -> Cohort:
         gone_s=np.array([INF, 101.0, INF]),
         sent_before=None,
         base=None,
+        ways=None,
         payload=Work.of(3, download_bytes=4, upload_bytes=4),
         work=Work.of(3, download_bytes=8, upload_bytes=8),
         phases=Phases(2 * seconds, 4 * seconds, 4 * seconds),
@@ -112,6 +113,15 @@ def test_models_that_were_pushed_cost_nothing_and_the_base_that_comes_beside_the
     down, _, payload = pushed.moved_bytes(THREE_ENDS)
     assert down.tolist() == [2, 1, 0]
     assert payload.tolist() == [2 + 4, 1 + 0, 0 + 3]
+
+
+def test_what_choosing_ways_takes_is_no_model_and_comes_beside_those_that_were_pushed():
+    """Visit 11 has had half of its download, and nothing of its upload; visit 12 three quarters of that."""
+    ways = Work.of(3, download_bytes=4, upload_bytes=2)
+    chosen = replace(a_cohort(), ways=ways)
+    assert [moved.tolist() for moved in chosen.moved_beside(THREE_ENDS)] == [[4, 2, 4], [2, 0, 1.5]]
+    down, up, _ = replace(chosen, sent_before=np.ones(3)).moved_bytes(THREE_ENDS)
+    assert (down.tolist(), up.tolist()) == ([4, 2, 4], [8, 0, 6])
 
 
 def test_on_links_without_loss_the_payload_is_what_moves():

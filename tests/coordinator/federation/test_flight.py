@@ -71,6 +71,7 @@ def a_cohort(
         gone_s=np.where(visit % 2 == 0, INF, number + 0.6),
         sent_before=visit / 100 if loses_packets else None,
         base=visit / 50 if loses_packets else None,
+        ways=Work(number + 0.01, number + 0.02, number + 0.03, number + 0.04) if loses_packets else None,
         payload=payload if loses_packets else None,
         work=replace(payload, download_bytes=number + 9) if loses_packets else payload,
         phases=Phases(number + 0.8, number + 0.9, number + 1.0),
@@ -111,7 +112,7 @@ def visits_of(cohort: Cohort) -> list[Visit]:
             name: getattr(cohort, name)[row].item()
             for name in (*VISIT, *(["sent_before", "base"] if cohort.sent_before is not None else []))
         }
-        for name in ("work", "phases", *(["payload"] if cohort.payload is not None else [])):
+        for name in ("work", "phases", *(["payload", "ways"] if cohort.payload is not None else [])):
             of_visit[name] = [column[row].item() for column in vars(getattr(cohort, name)).values()]
         of_visit["tasks"] = [
             {

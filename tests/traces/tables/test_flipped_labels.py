@@ -6,6 +6,8 @@ import pytest
 from emulator.seeding import RandomStreams
 from tests.traces.tiny import some_images, trace_of
 from traces.arrivals import DTYPES, SPLITS
+from traces.changes.changed import with_changes
+from traces.changes.settings import Change
 from traces.draw import StreamSettings, draw_trace
 from traces.trace import Trace, TraceStream
 
@@ -32,6 +34,13 @@ def test_training_labels_of_these_clients_are_flipped_and_test_labels_are_not() 
     assert labels(trace, 1, "train") == [0, 1, 2, 0, 2]
     assert labels(trace, 2, "train") == [2, 1, 0, 2, 0]
     assert [labels(trace, client, "test") for client in range(3)] == [[0, 0]] * 3
+
+
+def test_a_trace_whose_labels_change_too_has_all_its_rows() -> None:
+    """What is held and changes is sent anew: the table of changes has more rows than what it changes."""
+    change = {"what": {"swap": [[0, 1]]}, "on": "held", "at_step": 1}
+    changed = with_changes(trace_of(ROWS), [Change.model_validate(change)], 2, RandomStreams(0))
+    assert len(changed.with_flipped_labels(np.array([1]))) == len(changed) > len(ROWS)
 
 
 def test_the_samples_are_the_same() -> None:

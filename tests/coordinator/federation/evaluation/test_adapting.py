@@ -121,8 +121,8 @@ def test_a_copy_of_each_client_is_tuned_and_evaluated() -> None:
     ("adaptation", "samples", "computed"),
     [
         (Prior(PriorSettings()), [0, 0, 0, 0], [0, 0, 0, 0]),
-        # 3 clients, 5 steps of 2 samples, 1 s each; again at the second data step, in round 2.
-        (Tuned(TunedSettings(again="data")), [30, 30, 60, 60], [30, 30, 60, 60]),
+        # 3 clients, 5 steps of 2 samples, 1 s each; two again at the second data step, in round 2.
+        (Tuned(TunedSettings(again="data")), [30, 30, 50, 50], [30, 30, 50, 50]),
         # 2 participants x 3 steps / 3 clients = 2 steps per client and round.
         (Alone(AloneSettings()), [12, 24, 36, 48], [12, 24, 36, 48]),
     ],

@@ -90,6 +90,13 @@ class Numbered(Adaptation):
         return Work.of(len(view.clients), forward_samples=view.num_samples.astype(np.float64))
 
 
+class Downloading(Numbered):
+    """To choose it is sent 8 bytes, too."""
+
+    def choosing_work(self, view: ClientView) -> Work | None:
+        return Work.of(len(view.clients), download_bytes=8.0, forward_samples=view.num_samples.astype(float))
+
+
 class Swapping(Adaptation):
     """Every client but client 0 reads its labels the other way round."""
 
@@ -183,6 +190,15 @@ def test_choosing_and_reporting_are_charged_and_a_request_reports_nothing() -> N
     assert (of_request.forward_samples.tolist(), of_request.upload_bytes.tolist()) == ([2], [0])
 
 
+def test_a_client_with_several_tasks_reports_and_is_sent_the_sums_of_others_once() -> None:
+    adaptation = Downloading()
+    _, work = World(adaptation).tasks(0, 1, 1, start=ints(0, 0, 1))
+    assert adaptation.reported == [[0, 1]]
+    assert work is not None
+    assert work.upload_bytes.tolist() == work.download_bytes.tolist() == [8, 8, 0]
+    assert work.forward_samples.tolist() == [2, 2, 2]
+
+
 def test_whoever_hears_without_training_is_asked_and_charged_and_reads_plain() -> None:
     adaptation = Numbered(trains=False)
     world = World(adaptation)
@@ -208,7 +224,8 @@ def test_labels_are_read_as_outputs_have_them() -> None:
     samples, work = world.tasks(0, 1, start=ints(0, 0))
     assert [world.ways.labels(samples.rows(row)).tolist() for row in (0, 1)] == [[0, 1], [1, 0]]
     assert world.read(samples) == [[0, 1], [2, 3]]
-    assert work is None
+    assert work is not None
+    assert not np.concatenate(list(vars(work).values())).any()
 
 
 def test_ways_of_visits_in_flight_are_kept_and_all_others_forgotten() -> None:
@@ -295,11 +312,14 @@ def test_what_choosing_costs_lengthens_a_visit_and_reports_are_uploaded() -> Non
 
     With a way, it predicts 2 samples in a third of a second each, and uploads 8 bytes more, in 8 s.
     """
-    (plain,), (record,) = (played(of, rounds=1)[0].records for of in (NoAdaptation(NOTHING), Numbered()))
+    runs = [played(of, rounds=1)[0] for of in (NoAdaptation(NOTHING), Numbered())]
+    (plain,), (record,) = (run.records for run in runs)
     assert plain.closed_s - plain.opened_s == 9
     assert record.closed_s - record.opened_s == pytest.approx(9 + 2 / 3 + 8)
     assert record.upload_bytes - plain.upload_bytes == 3 * 8
     assert record.download_bytes == plain.download_bytes
+    sent = [run.coordinator.federation.ledger.models_sent for run in runs]
+    assert sent[0] == sent[1] == 2 * 3
 
 
 def test_ways_of_late_visits_are_those_at_dispatch() -> None:
