@@ -99,7 +99,7 @@ def test_rivals_without_clusters_differ_from_one_model_in_the_adaptation_alone(n
     for key, arm in (baselines | adapted).items():
         plain = "global" if key in baselines else key.rpartition("-")[0]
         if plain in compared and plain != key:
-            rival = compared[key.rpartition("-")[2]]
+            rival = compared[key if key in baselines else key.rpartition("-")[2]]
             assert arm["adaptation"] == rival["adaptation"], key
             unlike = ("name", "adaptation", "baseline")
             assert {k: v for k, v in arm.items() if k not in unlike} == {
