@@ -85,9 +85,11 @@ def _samples(model: FlatModel, streams: RandomStreams, reader: SampleReader | No
     """(SAMPLES, *sample_shape) different samples; of tokens those that any vocabulary has are drawn."""
     if reader is not None and isinstance(reader, Sized):
         known = inputs(reader, np.arange(min(FIRST, len(reader))))
-        different = np.unique(known.flatten(1).numpy(), axis=0, return_index=True)[1]
+        different: dict[bytes, int] = {}  # `np.unique` has rows of 65,535 numbers at most
+        for place, row in enumerate(known.flatten(1).numpy()):
+            different.setdefault(row.tobytes(), place)
         if len(different) >= SAMPLES:
-            return known[np.sort(different)[:SAMPLES]]
+            return known[list(different.values())[:SAMPLES]]
     rng, shape = streams.generator("probe"), (SAMPLES, *model.sample_shape)
     if model.integers:
         return torch.from_numpy(rng.integers(0, 2, shape))

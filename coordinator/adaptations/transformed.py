@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from itertools import product
-from typing import Annotated, ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Self
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -53,20 +53,18 @@ class TransformedSettings(TriesSettings):
         description="try dividing all features by each of these numbers, and by 1",
         examples=[(0.5, 2.0)],
     )
-    standardised: Literal[True] | None = Field(
-        None, description="read each feature less its own mean, over its own standard deviation"
+    standardised: bool = Field(
+        False, description="read each feature less its own mean, over its own standard deviation"
     )
-    quantiles: Literal[True] | None = Field(
-        None, description="read each feature as its rank among the client's own"
-    )
-    channels: Literal[True] | None = Field(
-        None,
+    quantiles: bool = Field(False, description="read each feature as its rank among the client's own")
+    channels: bool = Field(
+        False,
         description="read channels, the first axis of a sample, in the order that fits what clients reported",
     )
 
     @model_validator(mode="after")
     def _has_one_family(self) -> Self:
-        chosen = [name for name in FAMILIES if getattr(self, name) is not None]
+        chosen = [name for name in FAMILIES if getattr(self, name)]
         measured = [name for name in MEASURED if name in chosen]
         if not chosen or (measured and len(chosen) > 1):
             raise ValueError(

@@ -318,7 +318,7 @@ ALL = "rotations, shifts, scales, standardised, quantiles, channels"
         ({"scales": []}, "at least 1 item"),
         ({"scales": [0]}, "greater than or equal to 0.000001"),
         ({"rotations": 1}, "greater than or equal to 2"),
-        ({"standardised": False}, "Input should be True"),
+        ({"standardised": False}, "families of changes: none"),
         ({"standardised": True, "by": "class_means"}, "by = 'class_means': standardised is measured, and"),
         ({"quantiles": True, "by": "class_means"}, "by = 'class_means': quantiles is measured, and"),
         ({"channels": True}, "channels: too many orders to try each; set by = 'class_means'"),
