@@ -328,7 +328,7 @@ def read(features: Floats32, adaptation: Adaptation, plain: Floats32, ways: Floa
 
 def transforms(transforms: Sequence[Any], adaptation: Adaptation) -> None:
     """Rule of `Transforming.transforms`."""
-    must = "must have at least one function, and nothing else"
+    must = "must be a list of functions, one at least"
     expect(len(transforms) > 0 and all(map(callable, transforms)), must)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from math import prod
 
 import numpy as np
 
@@ -70,10 +71,14 @@ class Tried(Family):
     def check(self, shape: tuple[int, ...]) -> str | None:
         if self.images and (len(shape) not in (2, 3) or min(shape[-2:]) < 2):
             return "rotations: turn images, of shape (height, width) or (channels, height, width)"
-        two = np.zeros((2, *shape), dtype=np.float32)
+        two = np.arange(2 * prod(shape), dtype=np.float32).reshape(2, *shape)
         for number, transform in enumerate(self.transforms):
-            if (found := np.shape(transform(two))) != two.shape:
-                return f"transforms: number {number} must keep shapes, and of two samples it makes {found}"
+            made = np.asarray(transform(two.copy()))
+            if made.shape != two.shape:
+                return f"transforms: number {number} makes {made.shape} of two samples, and must keep shapes"
+            alone, again = (np.asarray(transform(two[:1].copy())) for _ in range(2))
+            if np.array_equal(alone, again, equal_nan=True) and not np.array_equal(made[:1], alone, True):
+                return f"transforms: number {number} reads a sample otherwise if another one is beside it"
         return None
 
     def choose(self, view: ClientView, means: ClassMeans) -> Floats:

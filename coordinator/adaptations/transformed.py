@@ -108,7 +108,10 @@ class Transforming(Adaptation):
     @abstractmethod
     @returns("coordinator.checks:transforms")
     def transforms(self) -> Sequence[Transform]:
-        """Functions of features (s, *shape) that return as many, one for each way; the first wins a tie."""
+        """Functions of features (s, *shape) that return as many, one for each way; the first wins a tie.
+
+        Each reads a sample by itself, whatever is beside it, and the same whenever it is asked.
+        """
 
     @cached_property
     def family(self) -> Family:

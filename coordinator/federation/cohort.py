@@ -110,15 +110,22 @@ class Cohort:
         down, up = self._moved(self.work, ended, most)
         arrived = (down, up) if self.payload is None else self._moved(self.payload, ended, most)
         if self.sent_before is not None:
-            charged, other = 1 - self.sent_before, self.sent_before * self.moved_beside(ended, most)[0]
+            charged, beside = 1 - self.sent_before, np.zeros(len(self))
+            beside += 0.0 if self.base is None else self.moved_base(ended, most)
+            beside += 0.0 if self.ways is None else self.moved_ways(ended, most)[0]
+            other = self.sent_before * beside
             return charged * down + other, up, charged * arrived[0] + other + arrived[1]
         return down, up, arrived[0] + arrived[1]
 
-    def moved_beside(self, ended: EndedVisits, most: int | None = None) -> tuple[Floats, Floats]:
-        """(visits,) bytes downloaded and uploaded that are of no model, among the last of `moved_bytes`."""
-        beside = Work.of(len(self)) if self.ways is None else self.ways
-        down = beside.download_bytes + (0.0 if self.base is None else self.base)
-        return self._moved(replace(beside, download_bytes=down), ended, most)
+    def moved_base(self, ended: EndedVisits, most: int | None = None) -> Floats:
+        """(visits,) the bytes of the base that arrived, which are among the last of `moved_bytes`."""
+        assert self.base is not None
+        return self._moved(replace(self.work, download_bytes=self.base), ended, most)[0]
+
+    def moved_ways(self, ended: EndedVisits, most: int | None = None) -> tuple[Floats, Floats]:
+        """(visits,) bytes downloaded and uploaded to choose ways, which are among those of `moved_bytes`."""
+        assert self.ways is not None
+        return self._moved(self.ways, ended, most)
 
     def base_lost(self, end_s: Floats) -> Bools:
         """(visits,) whether each brings the base, and ends, at `end_s` (visits,), before that is there."""

@@ -627,18 +627,21 @@ class Federation(Stateful):
         cohort, whole = self._flight.take(ended.visit), self.parts.pacing.whole_rounds
         down, up, payload = cohort.moved_bytes(ended, self.parts.pacing.max_staleness)
         models = payload
-        if cohort.base is not None or cohort.ways is not None:
-            models = payload - sum(cohort.moved_beside(ended, self.parts.pacing.max_staleness))
         if cohort.base is not None:
+            models = payload - cohort.moved_base(ended, self.parts.pacing.max_staleness)
             cancelled = ended.end_s < cohort.ends(self.parts.pacing.timeout_s).time_s
             self._base.lost(cohort.clients[cohort.base_lost(ended.end_s) & cancelled])
         if not self.parts.adaptation.federates:
             down = up = payload = models = np.zeros(len(ended.visit))
-        self.ledger.charge_training(down, up, float(models.sum()) / self._model_bytes)
         self._progress.landed(ended, cohort.crashed(ended), whole_round=whole)
         logged: VisitRows | None = None
         if self.settings.log_visits:
             logged = cohort.logged(round_, ended, down, up, payload, whole_rounds=whole)
+        if cohort.ways is not None and self.parts.adaptation.federates:
+            told, heard = cohort.moved_ways(ended, self.parts.pacing.max_staleness)
+            down, up, models = down - told, up - heard, models - told - heard
+            self.ledger.charge_control(told, heard)
+        self.ledger.charge_training(down, up, float(models.sum()) / self._model_bytes)
         return cohort, logged
 
     def _trained(self, round_: int, step: int, cohort: Cohort, ended: EndedVisits) -> Trained | None:

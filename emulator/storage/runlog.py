@@ -296,7 +296,7 @@ class RoundRecord:
             "samples that all clients have trained on for their adaptation, one for each client and data "
             "step, since the start of the run",
             "samples",
-            "if the arm has no adaptation",
+            "if the arm has no adaptation, nor a context",
             least=0,
             after="models_sent",
         ),
@@ -306,7 +306,7 @@ class RoundRecord:
         Logged(
             "what these adaptations have taken all clients, since the start of the run",
             "virtual seconds",
-            "if the arm has no adaptation",
+            "if the arm has no adaptation, nor a context",
             least=0,
             after="adaptation_samples",
         ),

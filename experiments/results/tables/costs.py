@@ -181,7 +181,10 @@ def models_trained_per_client(run: Run) -> float | None:
     return models / completed if math.isfinite(models) else None
 
 
-@means("what an adaptation takes a client, on average over all clients", "if the arm has no adaptation")
+@means(
+    "what an adaptation takes a client, on average over all clients",
+    "if the arm has no adaptation, nor a context",
+)
 @quantity(SECONDS, "adaptation per client", in_terminal=False, only_if=any_measured)
 def adaptation_s_per_client(run: Run) -> float | None:
     """The time that a client computes for its adaptation."""

@@ -248,9 +248,21 @@ class Averaging(Transforming):
         return [lambda features: features.mean()]
 
 
+class Centring(Transforming):
+    def transforms(self) -> Sequence[Transform]:
+        return [lambda features: features - features.mean(axis=0)]
+
+
+def test_a_transform_reads_each_sample_by_itself() -> None:
+    with pytest.raises(
+        ConfigurationError, match="number 0 reads a sample otherwise if another one is beside"
+    ):
+        Centring(TriesSettings()).check_features((3,), integers=False)
+
+
 @pytest.mark.parametrize(("kind", "number", "made"), [(Halving, 1, "(2, 1)"), (Averaging, 0, "()")])
 def test_transforms_that_change_shapes_are_refused(kind: type[Transforming], number: int, made: str) -> None:
-    said = f"transforms: number {number} must keep shapes, and of two samples it makes {made}"
+    said = f"transforms: number {number} makes {made} of two samples, and must keep shapes"
     with pytest.raises(ConfigurationError, match=f"^{re.escape(said)}, and samples here have shape"):
         kind(TriesSettings()).check_features((3,), integers=False)
 

@@ -119,7 +119,7 @@ def test_what_choosing_ways_takes_is_no_model_and_comes_beside_those_that_were_p
     """Visit 11 has had half of its download, and nothing of its upload; visit 12 three quarters of that."""
     ways = Work.of(3, download_bytes=4, upload_bytes=2)
     chosen = replace(a_cohort(), ways=ways)
-    assert [moved.tolist() for moved in chosen.moved_beside(THREE_ENDS)] == [[4, 2, 4], [2, 0, 1.5]]
+    assert [moved.tolist() for moved in chosen.moved_ways(THREE_ENDS)] == [[4, 2, 4], [2, 0, 1.5]]
     down, up, _ = replace(chosen, sent_before=np.ones(3)).moved_bytes(THREE_ENDS)
     assert (down.tolist(), up.tolist()) == ([4, 2, 4], [8, 0, 6])
 

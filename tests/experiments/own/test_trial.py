@@ -408,11 +408,14 @@ class Mine(Transforming):
 @pytest.mark.parametrize(
     ("returned", "words"),
     [
-        ("[np.positive, lambda x: x[:, 1:]]", "transforms: number 1 must keep shapes, and of two samples it"),
+        (
+            "[np.positive, lambda x: x[:, 1:]]",
+            "transforms: number 1 makes (2, 7, 8) of two samples, and must keep shapes",
+        ),
         ("[np.positive, lambda x: x / int(0 * x.sum())]", "own code raised "),
         ("[lambda x: x + np.random.normal()]", "draws from or seeds the global generator of numpy"),
-        ("[]", "adaptation 'my_parts:Mine': transforms returned []: must have at least one function"),
-        ("[np.positive, 3]", "must have at least one function, and nothing else"),
+        ("[]", "adaptation 'my_parts:Mine': transforms returned []: must be a list of functions, one"),
+        ("[np.positive, 3]", "must be a list of functions, one at least"),
         ("7", "adaptation 'my_parts:Mine': transforms returned 7: must be Sequence"),
     ],
 )

@@ -307,16 +307,17 @@ def test_tests_are_read_in_ways_too_and_after_training_in_those_of_the_task(
     assert run.executor.ways_of_tests == [of_trained, [first, first + 1, first + 2]]
 
 
-def test_what_choosing_costs_lengthens_a_visit_and_reports_are_uploaded() -> None:
+def test_what_choosing_costs_lengthens_a_visit_and_reports_are_control_traffic() -> None:
     """A visit takes 4 s of download, 1 s of training, and 4 s of upload for 4 bytes.
 
-    With a way, it predicts 2 samples in a third of a second each, and uploads 8 bytes more, in 8 s.
+    With a way, it predicts 2 samples in a third of a second each, and reports 8 bytes more, in 8 s.
     """
     runs = [played(of, rounds=1)[0] for of in (NoAdaptation(NOTHING), Numbered())]
     (plain,), (record,) = (run.records for run in runs)
     assert plain.closed_s - plain.opened_s == 9
     assert record.closed_s - record.opened_s == pytest.approx(9 + 2 / 3 + 8)
-    assert record.upload_bytes - plain.upload_bytes == 3 * 8
+    assert record.control_bytes - plain.control_bytes == 3 * 8
+    assert record.upload_bytes == plain.upload_bytes
     assert record.download_bytes == plain.download_bytes
     sent = [run.coordinator.federation.ledger.models_sent for run in runs]
     assert sent[0] == sent[1] == 2 * 3
