@@ -775,8 +775,8 @@ class Experiment(Settings):
     chosen: dict[str, Choice] = Field(
         default_factory=dict,
         exclude=True,
-        description="how settings that were searched were chosen, by dotted key, in the file as it stands: "
-        "options leave it out, and what extends the file does not inherit it. It decides no run",
+        description="how settings that were searched were chosen, by dotted key in quotes, in the file as it "
+        "stands: options leave it out, and what extends the file does not inherit it. It decides no run",
     )
     parts: PartsRow = Field(
         {}, validate_default=True, exclude=True, description="parts of every arm that does not name its own"
