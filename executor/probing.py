@@ -85,11 +85,11 @@ def _samples(model: FlatModel, streams: RandomStreams, reader: SampleReader | No
     """(SAMPLES, *sample_shape) different samples; of tokens those that any vocabulary has are drawn."""
     if reader is not None and isinstance(reader, Sized):
         known = inputs(reader, np.arange(min(FIRST, len(reader))))
-        different: dict[bytes, int] = {}  # `np.unique` has rows of 65,535 numbers at most
-        for place, row in enumerate(known.flatten(1).numpy()):
-            different.setdefault(row.tobytes(), place)
-        if len(different) >= SAMPLES:
-            return known[list(different.values())[:SAMPLES]]
+        first: dict[bytes, int] = {}  # `np.unique` has rows of 65,535 numbers at most
+        for number, sample in enumerate(known.flatten(1).numpy()):
+            first.setdefault(sample.tobytes(), number)
+        if len(first) >= SAMPLES:
+            return known[list(first.values())[:SAMPLES]]
     rng, shape = streams.generator("probe"), (SAMPLES, *model.sample_shape)
     if model.integers:
         return torch.from_numpy(rng.integers(0, 2, shape))

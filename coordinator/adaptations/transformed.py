@@ -139,11 +139,11 @@ class Transforming(Adaptation):
         return Served(view.models, view.plan, self.family.choose(view, self._means))
 
     def read(self, features: Floats32, ways: Floats) -> Floats32:
-        other = ~np.isnan(ways).any(axis=1) if ways.shape[1] > 0 else np.zeros(len(features), dtype=bool)
-        if not other.any():
+        undone = ~np.isnan(ways).any(axis=1) if ways.shape[1] > 0 else np.zeros(len(features), dtype=bool)
+        if not undone.any():
             return features
         result = features.copy()
-        result[other] = self.family.read(features[other], ways[other])
+        result[undone] = self.family.read(features[undone], ways[undone])
         return result
 
     def sent_out(self, view: ClientView, served: Served) -> Work | None:

@@ -110,11 +110,15 @@ class Cohort:
         down, up = self._moved(self.work, ended, most)
         arrived = (down, up) if self.payload is None else self._moved(self.payload, ended, most)
         if self.sent_before is not None:
-            charged, beside = 1 - self.sent_before, np.zeros(len(self))
-            beside += 0.0 if self.base is None else self.moved_base(ended, most)
-            beside += 0.0 if self.ways is None else self.moved_ways(ended, most)[0]
-            other = self.sent_before * beside
-            return charged * down + other, up, charged * arrived[0] + other + arrived[1]
+            no_model = np.zeros(
+                len(self)
+            )  # bytes of the download that are of no model, and are charged whole
+            if self.base is not None:
+                no_model += self.moved_base(ended, most)
+            if self.ways is not None:
+                no_model += self.moved_ways(ended, most)[0]
+            charged, no_model = 1 - self.sent_before, self.sent_before * no_model
+            return charged * down + no_model, up, charged * arrived[0] + no_model + arrived[1]
         return down, up, arrived[0] + arrived[1]
 
     def moved_base(self, ended: EndedVisits, most: int | None = None) -> Floats:

@@ -60,7 +60,7 @@ def projected(differences: list[list[float]]) -> Floats:
     return rows / np.sqrt(3 * 2)
 
 
-def test_before_anybody_has_reported_it_is_zero_and_whoever_is_like_all_has_zero() -> None:
+def test_it_is_zero_before_the_first_report_and_for_a_client_like_all() -> None:
     assert contexts(with_context(), view_of(FIRST, SECOND)).tolist() == [[0] * SIZE] * 2
     assert contexts(heard(FIRST), view_of(FIRST)).tolist() == [[0] * SIZE]
 

@@ -199,7 +199,7 @@ def test_a_client_with_several_tasks_reports_and_is_sent_the_sums_of_others_once
     assert work.forward_samples.tolist() == [2, 2, 2]
 
 
-def test_whoever_hears_without_training_is_asked_and_charged_and_reads_plain() -> None:
+def test_an_adaptation_that_hears_and_does_not_train_is_asked_and_charged_and_reads_plain() -> None:
     adaptation = Numbered(trains=False)
     world = World(adaptation)
     samples, work = world.tasks(1, start=ints(0))
