@@ -219,6 +219,30 @@ class StoppingExecutor(FakeExecutor):
         return replace(updates, num_steps=steps, metrics={**updates.metrics, **stopped})
 
 
+class FakeSamples:
+    """Implements `emulator.ports.SampleReader`: `num_rows` samples of one feature, `times` their row."""
+
+    sample_shape = (1,)
+
+    def __init__(self, num_rows: int, num_labels: int, times: int = 1) -> None:
+        self._num_rows, self.num_labels, self._times = num_rows, num_labels, times
+
+    def __len__(self) -> int:
+        return self._num_rows
+
+    def features(self, rows: Ints) -> Floats32:
+        return (self._times * rows[:, None]).astype(np.float32)
+
+    def labels(self, rows: Ints) -> Ints:
+        return rows % self.num_labels
+
+    def sample_keys(self, rows: Ints) -> Ints:
+        return np.stack([rows, 7 + rows], axis=1)
+
+    def reference_rows(self, per_label: int) -> Ints:
+        return np.arange(per_label)
+
+
 class FakeStream:
     """A stream with label histograms set by hand.
 

@@ -7,34 +7,18 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from emulator.arrays import Floats, Floats32, Ints
+from emulator.arrays import Floats, Floats32
 from emulator.storage.state_tree import from_bytes, to_bytes
+from tests.fakes import FakeSamples
 from traces import ways as module
 from traces.ways import Ways
 
 N = 4
 
 
-class Numbers:
-    """A reader of N samples of one feature: 10 times the row; labels 0, 1, 2, 0."""
-
-    sample_shape = (1,)
-    num_labels = 3
-
-    def __len__(self) -> int:
-        return N
-
-    def features(self, rows: Ints) -> Floats32:
-        return (10 * rows[:, None]).astype(np.float32)
-
-    def labels(self, rows: Ints) -> Ints:
-        return rows % 3
-
-    def sample_keys(self, rows: Ints) -> Ints:
-        return np.stack([rows, 7 + rows], axis=1)
-
-    def reference_rows(self, per_label: int) -> Ints:
-        return np.arange(per_label)
+def a_reader() -> FakeSamples:
+    """N samples of one feature: 10 times the row; labels 0, 1, 2, 0."""
+    return FakeSamples(N, num_labels=3, times=10)
 
 
 def plus(features: Floats32, ways: Floats) -> Floats32:
@@ -49,7 +33,7 @@ def numbers(*each: float) -> Floats:
 
 @pytest.fixture
 def ways() -> Iterator[Ways]:
-    return Ways(Numbers(), plus)
+    return Ways(a_reader(), plus)
 
 
 def read(ways: Ways, *rows: int) -> list[float]:
@@ -124,7 +108,7 @@ def test_a_way_may_have_other_numbers_once_all_others_are_forgotten(ways: Ways) 
 def test_ways_are_stored_and_restored(ways: Ways) -> None:
     ways.add(numbers(1, 2), np.array([[1, 0, 2], [2, 1, 0]]))
     ways.keep(np.array([8]))
-    resumed = Ways(Numbers(), plus)
+    resumed = Ways(a_reader(), plus)
     resumed.restore(from_bytes(to_bytes(ways.state())))
     rows = np.array([8, 9, 10, 3])
     assert read(resumed, *rows.tolist()) == read(ways, *rows.tolist()) == [2, 12, 22, 30]
@@ -147,7 +131,7 @@ def test_samples_may_be_read_in_another_shape_and_are_so_in_every_way() -> None:
         more = np.nan_to_num(ways) if ways.shape[1] > 0 else np.zeros((len(ways), 2))
         return np.hstack([features, more.astype(np.float32)])
 
-    ways = Ways(Numbers(), beside)
+    ways = Ways(a_reader(), beside)
     assert (ways.sample_shape, ways.num_features) == ((3,), 1)
     ways.add(np.array([[1.0, 2.0]]))
     assert ways.features(np.array([2, 6])).tolist() == [[20, 0, 0], [20, 1, 2]]

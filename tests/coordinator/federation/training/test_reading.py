@@ -21,35 +21,13 @@ from coordinator.schedules.slowness import Slowness
 from emulator.arrays import NO_IDS, Floats, Floats32, Ints
 from emulator.latency import DriftscaleLatency
 from emulator.messages import Evaluation, InferencePlan, SampleRanges, Work
-from tests.fakes import NOTHING, FakeExecutor, FakeStream, Population, a_fleet, ints
+from tests.fakes import NOTHING, FakeExecutor, FakeSamples, FakeStream, Population, a_fleet, ints
 from traces.ways import Ways
 
 N = 100
 """Rows of the table: of three clients, of whom each holds two training samples, in rows 0 to 5."""
 
 START = np.array([[0.0], [0.5]], dtype=np.float32)
-
-
-class Table:
-    """The samples of all clients, of one feature."""
-
-    sample_shape = (1,)
-    num_labels = 2
-
-    def __len__(self) -> int:
-        return N
-
-    def features(self, rows: Ints) -> Floats32:
-        return rows[:, None].astype(np.float32)
-
-    def labels(self, rows: Ints) -> Ints:
-        return rows % 2
-
-    def sample_keys(self, rows: Ints) -> Ints:
-        return np.stack([rows, rows], axis=1)
-
-    def reference_rows(self, per_label: int) -> Ints:
-        return np.arange(per_label)
 
 
 class Numbered(Adaptation):
@@ -115,7 +93,7 @@ class World:
         stream = FakeStream(np.ones((1, 3, 2)) / 2, train=[2, 2, 2])
         self.executor = FakeExecutor([0, 0.25, 0.5])
         stream.advance_to_round(0)
-        self.ways = Ways(Table(), adaptation.read)
+        self.ways = Ways(FakeSamples(N, num_labels=2), adaptation.read)
         self.in_flight: Ints = NO_IDS
         adapting = Adapting(
             adaptation,
@@ -279,7 +257,7 @@ class Recording(FakeExecutor):
 
 
 def played(adaptation: Adaptation, **settings: Any) -> tuple[Any, Ways]:
-    ways = Ways(Table(), adaptation.read)
+    ways = Ways(FakeSamples(N, num_labels=2), adaptation.read)
     stream = FakeStream(np.ones((1, 3, 2)) / 2, train=[2, 2, 2])
     executor = Recording()
     population = Population(executor, stream=stream, adaptation=adaptation, ways=ways, **settings)
