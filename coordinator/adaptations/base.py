@@ -124,7 +124,10 @@ class Served:
 
     def take(self, rows: Ints) -> Served:
         """What serves some of the clients, by row numbers; all models stay."""
-        return Served(self.models, self.plan.take(rows), None if self.ways is None else self.ways[rows])
+        ways = self.ways
+        if ways is not None:
+            ways = ways[rows]
+        return Served(self.models, self.plan.take(rows), ways)
 
 
 class Adaptation(Part):

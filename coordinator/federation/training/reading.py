@@ -61,18 +61,20 @@ class Reading:
         held = self._stream.held(clients, "train")
         view = self._adapting.view(clients, plan, held, rounds=round_, models=models)
         served = adaptation.adapt(view)
-        first = np.flatnonzero(np.append(True, clients[1:] != clients[:-1]))
-        work = Work.of(len(clients)) if (chosen := adaptation.choosing_work(view)) is None else chosen
-        once = np.isin(np.arange(len(clients)), first)
-        work = replace(work, download_bytes=work.download_bytes * once, upload_bytes=work.upload_bytes * once)
+        once = np.append(True, clients[1:] != clients[:-1])  # the first task of each client
+        work = Work.of(len(clients))
+        if (choosing := adaptation.choosing_work(view)) is not None:
+            down, up = choosing.download_bytes * once, choosing.upload_bytes * once
+            work = replace(choosing, download_bytes=down, upload_bytes=up)
         if sent_out:
-            reported = served.take(first)
+            first = np.flatnonzero(once)
             if len(first) < len(clients):
                 view = self._adapting.view(
                     clients[first], plan.take(first), held.take(first), rounds=round_, models=models
                 )
-            reporting = adaptation.sent_out(view, reported)
-            work = work if reporting is None else work.plus(reporting, first)
+            reporting = adaptation.sent_out(view, served.take(first))
+            if reporting is not None:
+                work = work.plus(reporting, first)
         if self._ways is None or not self._trains:
             return samples, work
         self._ways.keep(np.concatenate([NO_IDS, *(rows() for rows in self._in_flight)]))
