@@ -54,6 +54,18 @@ class SyntheticSettings(ChangingSettings):
         "features' means",
         examples=[1],
     )
+    iid: bool = Field(
+        False,
+        description="one rule of labels and one distribution of features for all clients, whatever alpha and "
+        "beta (FedProx's Synthetic IID)",
+        examples=[True],
+    )
+    samples: Annotated[int, Number(ge=1, le=MOST_SAMPLES)] | None = Field(
+        None,
+        description="training samples of each client, which has as many for tests; without it, numbers "
+        "differ, and a tenth is for tests, as published",
+        examples=[40],
+    )
     rounds_per_step: Count = Field(
         10, description="rounds of a data step; nothing arrives after the first one"
     )
@@ -77,7 +89,9 @@ class Synthetic(TraceSource):
     argmax(softmax(W^T x + b)), with W (60, 10) and b (10) of N(u, 1). Clients differ in u ~ N(0, alpha) and
     B ~ N(0, beta): even with alpha = beta = 0 each has a W, b and v of its own. N(m, s) has the standard
     deviation s, except for x, whose variances are given: the published generator does so, and the paper does
-    not say whether alpha and beta are variances.
+    not say whether alpha and beta are variances. With `iid`, v is 0, and W and b are one of N(0, 1) for all.
+
+    A change `rule` gives W's rows to other features, drawn anew: labels then come from these.
 
     The numbers are those of the published generator with `numpy.random.seed(data_seed)` before it, which as
     published sets no seed. We differ in three points. Of a client's samples, int(0.9 n) are for training and
@@ -102,10 +116,15 @@ class Synthetic(TraceSource):
         streams = self._streams(context)
         generator = np.random.RandomState(streams.seed)
         sizes = self._sizes(generator)
-        features, labels = _draw(sizes, settings.alpha, settings.beta, generator)
+        features, labels = _draw(sizes, settings, generator)
         ends = np.cumsum(sizes)
         split = np.concatenate(
-            [_split(int(size), streams.generator("split", client)) for client, size in enumerate(sizes)]
+            [
+                _split(
+                    int(size), settings.samples or int(TRAIN_SHARE * size), streams.generator("split", client)
+                )
+                for client, size in enumerate(sizes)
+            ]
         )
         image = np.arange(ends[-1])
         pool = ImageSet(
@@ -134,7 +153,12 @@ class Synthetic(TraceSource):
             test_then_train=False,
             moves=NO_ONSETS,
         )
-        return self.changed(trace, context)
+
+        def rule(drawing: np.random.Generator) -> Ints:
+            again = np.random.RandomState(streams.seed)
+            return _draw(self._sizes(again), settings, again, drawing.permutation(NUM_FEATURES))[1]
+
+        return self.changed(trace, context, own=streams, rule=rule)
 
     def certain_holders(self, trace: Trace, context: TraceContext) -> Holders | None:
         if self.settings.changes:
@@ -151,12 +175,17 @@ class Synthetic(TraceSource):
     def _sizes(self, generator: np.random.RandomState) -> Ints:
         """(clients,) the samples of each client; ConfigurationError if there are too many in all."""
         clients = self.settings.clients
-        least = clients * LEAST_SAMPLES
+        if self.settings.samples is not None:
+            least, given = clients * 2 * self.settings.samples, f"2 x {self.settings.samples}"
+        else:
+            least, given = clients * LEAST_SAMPLES, f"{LEAST_SAMPLES}"
         if least > MOST_SAMPLES:
             raise ConfigurationError(
-                f"trace.clients = {clients}: with {LEAST_SAMPLES} samples each, or more, they have more than "
+                f"trace.clients = {clients}: with {given} samples each, or more, they have more than "
                 f"the {MOST_SAMPLES} of a synthetic trace; lower clients"
             )
+        if self.settings.samples is not None:
+            return np.full(clients, 2 * self.settings.samples)
         sizes: Ints = generator.lognormal(4, 2, clients).astype(np.int64) + LEAST_SAMPLES
         if sizes.sum() > MOST_SAMPLES:
             raise ConfigurationError(
@@ -167,34 +196,45 @@ class Synthetic(TraceSource):
 
 
 def _draw(
-    sizes: Ints, alpha: float, beta: float, generator: np.random.RandomState
+    sizes: Ints, settings: SyntheticSettings, generator: np.random.RandomState, order: Ints | None = None
 ) -> tuple[np.ndarray, Ints]:
     """(samples, 60) the features and (samples,) the labels of all clients, client by client.
 
     `sizes` (clients,) were the first numbers of `generator`. It draws in the order of the published
-    generator: every number depends on those before.
+    generators: every number depends on those before. Labels come from the features in another `order` (60,),
+    if one is given.
     """
     clients = len(sizes)
-    weight_means = generator.normal(0, alpha, clients)
-    feature_means = generator.normal(0, beta, clients)
-    # NOTE: `normal` draws one row after the other, as a loop over clients does.
-    centres: Floats = generator.normal(feature_means[:, None], 1, (clients, NUM_FEATURES))
+    if settings.iid:
+        centres: Floats = np.zeros((clients, NUM_FEATURES))
+        common = _rule(0.0, generator)
+    else:
+        weight_means = generator.normal(0, settings.alpha, clients)
+        feature_means = generator.normal(0, settings.beta, clients)
+        # NOTE: `normal` draws one row after the other, as a loop over clients does.
+        centres = generator.normal(feature_means[:, None], 1, (clients, NUM_FEATURES))
     deviations = np.sqrt(np.arange(1, NUM_FEATURES + 1) ** -1.2)
     ends = np.cumsum(sizes)
     features = np.empty((ends[-1], NUM_FEATURES), dtype=np.float32)
     labels = np.empty(ends[-1], dtype=np.int64)
     for client, (first, last) in enumerate(zip(ends - sizes, ends, strict=True)):
-        weights = generator.normal(weight_means[client], 1, (NUM_FEATURES, NUM_LABELS))
-        biases = generator.normal(weight_means[client], 1, NUM_LABELS)
+        weights, biases = common if settings.iid else _rule(weight_means[client], generator)
         # NOTE: the numbers of `multivariate_normal` with this diagonal covariance, without its decomposition.
         samples = generator.standard_normal((last - first, NUM_FEATURES)) * deviations + centres[client]
-        labels[first:last] = np.argmax(samples @ weights + biases, axis=1)
+        named = samples if order is None else samples[:, order]
+        labels[first:last] = np.argmax(named @ weights + biases, axis=1)
         features[first:last] = samples
     return features, labels
 
 
-def _split(size: int, generator: np.random.Generator) -> Ints:
-    """(size,) the split of each of a client's samples, an index into SPLITS."""
+def _rule(mean: float, generator: np.random.RandomState) -> tuple[Floats, Floats]:
+    """Weights (60, 10) and biases (10,) of a labelling."""
+    weights = generator.normal(mean, 1, (NUM_FEATURES, NUM_LABELS))
+    return weights, generator.normal(mean, 1, NUM_LABELS)
+
+
+def _split(size: int, train: int, generator: np.random.Generator) -> Ints:
+    """(size,) the split of each of a client's samples, an index into SPLITS; `train` are for training."""
     split = np.full(size, SPLITS.index("test"))
-    split[generator.permutation(size)[: int(TRAIN_SHARE * size)]] = SPLITS.index("train")
+    split[generator.permutation(size)[:train]] = SPLITS.index("train")
     return split

@@ -37,7 +37,7 @@ def test_a_change_is_recorded_as_it_was_written(written: dict[str, Any]) -> None
     [
         (
             {**XOR, "what": "xnor"},
-            "no such operation; must be one of xor, reverse, permute, own_swap, or a table",
+            "no such operation; must be one of xor, reverse, permute, own_swap, rule, or a table",
         ),
         (
             {**XOR, "what": 5},
