@@ -11,13 +11,16 @@ import numpy as np
 
 from coordinator.adaptations.base import ClientView
 from coordinator.adaptations.class_means import ClassMeans, Sums
-from emulator.arrays import Floats, Floats32
+from emulator.arrays import Floats, Floats32, one_blas_thread
 
 Transform = Callable[[Floats32], Floats32]
 """Features (s, *shape) of samples -> (s, *shape), each sample by itself: how they are read in one way."""
 
 LEAST_DEVIATION = 0.1
 """The least standard deviation that a feature is divided by, times the mean one of a client's features."""
+
+NEGLIGIBLE = 1e-9
+"""A direction of means of labels below this share of the largest is rounding, and unknown."""
 
 LEVELS = 20
 """Quantiles of each feature that a way of `quantiles` has."""
@@ -184,6 +187,51 @@ class Channels(Family):
     def read(self, features: Floats32, ways: Floats) -> Floats32:
         places = ways.astype(np.int64).reshape(*ways.shape, *(1,) * (features.ndim - 2))
         return np.take_along_axis(features, places, axis=1)
+
+
+class Orthogonal(Family):
+    """An orthogonal map, undone by the one that brings a client's means of labels nearest to those of all.
+
+    That is Procrustes' problem: with M (L, D) the means of labels less the mean of all samples, and T those
+    of all reports, it is U V^T of M^T T = U S V^T (Schoenemann 1966). Of L labels at most L - 1 directions
+    are determined; the others are left out. A way has both means, and the map, D by D.
+    """
+
+    @property
+    def compares(self) -> bool:
+        return True
+
+    def choose(self, view: ClientView, means: ClassMeans) -> Floats:
+        ways = []
+        for held in view.held():
+            size = prod(held.features.shape[1:])
+            if not means:
+                ways.append(np.full((len(held.rows), size * (size + 2)), np.nan))
+                continue
+            sums = Sums.of(held, view.num_labels)
+            apart = np.nan_to_num(sums.means - sums.mean[:, None])
+            target = np.nan_to_num(means.sums.means[0] - means.sums.mean)
+            for mean, of_labels in zip(sums.mean, apart, strict=True):
+                turn = _procrustes(of_labels, target)
+                ways.append(np.concatenate([mean, means.sums.mean[0], turn.ravel()])[None])
+        return _for_each_model(np.concatenate(ways), view)
+
+    def read(self, features: Floats32, ways: Floats) -> Floats32:
+        flat = features.reshape(len(features), -1)
+        size = flat.shape[1]
+        mean, common, turn = np.split(ways, [size, 2 * size], axis=1)
+        turned = np.einsum("sd,sde->se", flat - mean, turn.reshape(-1, size, size)) + common
+        result: Floats32 = turned.reshape(features.shape).astype(np.float32)
+        return result
+
+
+def _procrustes(means: Floats, target: Floats) -> Floats:
+    """(D, D) the map of orthonormal directions by which means (L, D) come nearest to `target` (L, D)."""
+    with one_blas_thread():
+        left, sizes, right = np.linalg.svd(means.T @ target)
+    known = sizes > NEGLIGIBLE * sizes[0]
+    turn: Floats = left[:, known] @ right[known]
+    return turn
 
 
 def _profiles(sums: Sums, channels: int) -> Floats:
