@@ -301,7 +301,8 @@ class SolverFacts:
     last ones, are those of batch norm, which no rule and no aggregator sees. The `base` numbers of its frozen
     parameters are in no model: each client downloads them once. Each step takes
     `gradients` gradients of its batch. `settings` are the numbers that rules read from a task's settings, if
-    these have them, such as "adam.beta1", with what each is if they have not. `shares` are those that its
+    these have them, such as "adam.beta1", with what each is if they have not. It may read a task's setting
+    `relative_samples`, too (`reads_samples`). `shares` are those that its
     aggregator must have, too, such as "feddyn.alpha". `form` is that of its steps, None if they have none.
 
     If it `stops`, the steps of a task are known only once it is trained: tasks have `local_epochs` among
@@ -317,6 +318,7 @@ class SolverFacts:
     base: int = 0
     gradients: int = 1
     settings: Mapping[str, float] = field(default_factory=dict)
+    reads_samples: bool = False
     stops: bool = False
     epochs: int | None = None
     shares: Mapping[str, float] = field(default_factory=dict)
@@ -375,8 +377,8 @@ class TrainTasks:
 
     `model` is the bank's id of the model at dispatch, `visit` the id of the visit that the task is part of.
     `settings` holds `learning_rate`, `local_steps` and `batch_size`, and the numbers of rules that a schedule
-    decides; and `local_epochs`, if the solver decides after each epoch whether to stop: then `local_steps`
-    is not read.
+    decides; `relative_samples`, the client's over their mean, if the solver reads it; and `local_epochs`, if
+    the solver decides after each epoch whether to stop: then `local_steps` is not read.
     `state` is the solver's state of each task, (n, P) or (n, 1) by its `StateSpec`; a slot that is left out
     begins as its `start` says.
     `broadcast` has, by name, an array (M, P) with a row for each of the models that tasks start from; one

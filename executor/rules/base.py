@@ -46,7 +46,7 @@ class LocalRun:
             epoch at hand, and in `finish` in all.
         step: The number of steps done; where tasks stop early, of the epoch at hand.
         still: Boolean tensor of shape (Q,) or (n, Q), True for parameters that the step at hand must not
-            move; rules set it in `correct`, and it holds until then.
+            move; rules set it in `correct` of each step, and rules behind them find it.
     """
 
     received: Tensor
@@ -70,6 +70,19 @@ class LocalRun:
             gradient.add_(self.present, alpha=weight_decay)
             if self.still is not None:
                 gradient.masked_fill_(self.still, 0)
+
+    def clip(self, gradient: Tensor, norm: float) -> Tensor:
+        """Divide each task's gradient by its norm over `norm`, where that is above 1, in place.
+
+        Args:
+            gradient: Tensor of shape (n, Q); what the step at hand does not move is not in its norm.
+            norm: The largest norm, above 0.
+
+        Returns:
+            The gradient.
+        """
+        moves = gradient if self.still is None else gradient.masked_fill(self.still, 0)
+        return gradient.div_((moves.norm(dim=1, keepdim=True) / norm).clamp_(min=1))
 
     def keep_first(self, active: int) -> None:
         """Continue with the first tasks only; the others have done all their steps.
@@ -130,6 +143,15 @@ class LocalRule(plugins.Configured, ABC):
         A name is that of the rule, a dot and that of one of its settings, whose bounds hold; none by default.
         """
         return {}
+
+    @property
+    def reads_samples(self) -> bool:
+        """Whether it reads `relative_samples` from `run.settings`; not by default.
+
+        That is the number of training samples that the client holds at dispatch, over the mean of all clients
+        that hold some. Tasks that are of no dispatch have none, as those of requests and adaptations.
+        """
+        return False
 
     @property
     def shares(self) -> Mapping[str, float]:
@@ -294,6 +316,7 @@ class Chain:
             statistics=num_statistics(self.layout),
             gradients=1 + sum(rule.gradients for rule in self.rules),
             settings={name: number for rule in self.rules for name, number in rule.task_settings.items()},
+            reads_samples=any(rule.reads_samples for rule in self.rules),
             stops=self.stopping is not None,
             epochs=None if self.stopping is None else self.stopping.most_epochs,
             shares={name: number for rule in self.rules for name, number in rule.shares.items()},
@@ -397,7 +420,7 @@ class Chain:
             if mask is not None:
                 gradient.masked_fill_(mask, 0)
         run.present.sub_(gradient)
-        run.step += 1
+        run.step, run.still = run.step + 1, None
         if gradient_at is not None:
             frozen = run.frozen
             elsewhere: GradientAt = gradient_at

@@ -33,6 +33,12 @@ class AsoMemorySettings(Settings):
     beta: ShareBelowOne = Field(0.001, description="share of the decayed mean of gradients that is kept")
 
 
+class ClipSettings(Settings):
+    """Settings of `clip`."""
+
+    norm: PositiveFactor = Field(10.0, description="largest norm of a gradient", examples=[1.0])
+
+
 class FedProxSettings(Settings):
     """Settings of `fedprox`."""
 
@@ -45,6 +51,18 @@ class FedDynSettings(Settings):
 
     alpha: PositiveFactor = Field(
         0.01, description="strength of the pull; the aggregator `feddyn` must have the same"
+    )
+    weights: Literal["alike", "samples"] = Field(
+        "alike",
+        description="clients count alike (the paper), or by their samples over their mean, by which what a "
+        "client adds to its gradient is divided (the authors' code)",
+        examples=["samples"],
+    )
+    clip: PositiveFactor | None = Field(
+        None,
+        description="largest norm of a gradient before alpha times the parameters is added to it; without "
+        "it, any",
+        examples=[10.0],
     )
 
 

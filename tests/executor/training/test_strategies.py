@@ -66,6 +66,7 @@ CHAINS = [
     [rule("scaffold"), rule("sgd", weight_decay=0.01)],
     [rule("feddyn", alpha=0.5), rule("sgd")],
     [rule("feddc", clip=0.5), rule("sgd")],
+    [rule("feddyn", weights="samples", clip=0.5), rule("clip", norm=0.3), rule("adam")],
     [rule("fedprox", mu=0.3), rule("aso_memory", beta=0.2), rule("sgd")],
     [rule("ditto", pull=0.3), rule("sgd")],
     [rule("apfl", alpha=0.3, adaptive=True), rule("sgd", momentum=0.9)],
