@@ -13,7 +13,7 @@ from coordinator.aggregators.base import Aggregator
 from coordinator.aggregators.fedavg import sums
 from coordinator.assignment import Assignment
 from coordinator.view import View
-from emulator.arrays import Bools, Floats, Floats32, Ints
+from emulator.arrays import Floats, Floats32, Ints
 from emulator.messages import Updates
 from emulator.numbers import CountOrZero, Number, PositiveFactor, ShareBelowOne
 from emulator.plugins import Settings
@@ -44,14 +44,9 @@ class FedBuffSettings(Settings):
         "uniform", description="shares: by the samples a client holds, or equal (the paper, FedScale)"
     )
     combine: Literal["mean", "sum"] = Field(
-        "mean",
-        description="the sum of discounted updates is divided by `divide_by`, or by nothing (FLSim), so that "
-        "a step is the longer, the more updates it takes",
-        examples=["sum"],
+        "mean", description="the sum of discounted updates is divided by `divide_by`, or not at all (FLSim)"
     )
-    momentum: ShareBelowOne = Field(
-        0.0, description="share of a model's last step that is added to the present one", examples=[0.9]
-    )
+    momentum: ShareBelowOne = Field(0.0, description="share of a model's last step that is added to a step")
 
     @model_validator(mode="after")
     def _divides_means(self) -> Self:
@@ -118,16 +113,12 @@ class FedBuff(Aggregator):
         models = sums(updates, view, weights)
         if self.settings.momentum > 0:
             counts = (updates.num_samples > 0) & (self._discounts(updates.staleness) > 0)
-            models = self._carried_on(models, np.isin(view.model_ids, updates.model[counts]))
+            steps = np.isin(view.model_ids, updates.model[counts])[:, None]
+            last = np.zeros_like(models) if self._last_step is None else self._last_step
+            models = np.where(steps, self.settings.momentum * last + models, 0.0)
+            self._last_step = np.where(steps, models, last)
         models += view.models
         return models.astype(np.float32)
-
-    def _carried_on(self, step: Floats, steps: Bools) -> Floats:
-        """(M, P) the `step` of each model and, of those that make one, `steps` (M,), its momentum."""
-        last = np.zeros_like(step) if self._last_step is None else self._last_step
-        step = np.where(steps[:, None], self.settings.momentum * last + step, 0.0)
-        self._last_step = np.where(steps[:, None], step, last)
-        return step
 
     def _weights(self, model: Ints, num_samples: Ints, staleness: Ints, ids: Ints) -> Floats:
         """(M, n) the weight of each of n updates in the step of its model, of those with these ids (M,)."""

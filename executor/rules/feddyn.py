@@ -44,6 +44,10 @@ class FedDyn(LocalRule):
     Settings = FedDynSettings
     settings: FedDynSettings
 
+    def __init__(self, settings: FedDynSettings) -> None:
+        super().__init__(settings)
+        self.reads_samples = settings.weights == "samples"
+
     @property
     def state(self) -> Mapping[str, StateSpec]:
         return {OWN: StateSpec("parameters", until="model")}
@@ -51,10 +55,6 @@ class FedDyn(LocalRule):
     @property
     def shares(self) -> Mapping[str, float]:
         return {"feddyn.alpha": self.settings.alpha}
-
-    @property
-    def reads_samples(self) -> bool:
-        return self.settings.weights == "samples"
 
     def correct(self, run: LocalRun, gradient: Tensor) -> Tensor:
         settings, own = self.settings, run.state[OWN]

@@ -53,16 +53,10 @@ class FedDynSettings(Settings):
         0.01, description="strength of the pull; the aggregator `feddyn` must have the same"
     )
     weights: Literal["alike", "samples"] = Field(
-        "alike",
-        description="clients count alike (the paper), or by their samples over their mean, by which what a "
-        "client adds to its gradient is divided (the authors' code)",
-        examples=["samples"],
+        "alike", description="clients count alike (the paper), or by their samples (the authors' code)"
     )
     clip: PositiveFactor | None = Field(
-        None,
-        description="largest norm of a gradient before alpha times the parameters is added to it; without "
-        "it, any",
-        examples=[10.0],
+        None, description="largest norm of a gradient, without alpha w; without it, any", examples=[10.0]
     )
 
 
@@ -105,6 +99,9 @@ class ApflSettings(Settings):
     )
     adaptive: bool = Field(
         False, description="each client moves its alpha along the gradient, and keeps it", examples=[True]
+    )
+    mix: Literal["parameters", "outputs"] = Field(
+        "parameters", description="what is mixed: parameters (the paper), or logits (the authors' code)"
     )
 
 

@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
 import torch
+from pydantic import ValidationError
+from torch import Tensor
+from torch.nn import functional
 
 from coordinator.aggregators.feddyn import FedDyn, FedDynSettings
-from emulator.arrays import Floats, Ints
+from emulator.arrays import Floats, Floats32, Ints
 from emulator.errors import ConfigurationError
-from emulator.messages import ArrayUpdates
+from emulator.messages import ArrayUpdates, InferencePlan
 from emulator.ports import Segment
 from executor.rules.base import LocalRun, build_chain
-from tests.executor.fakes import rule
+from tests.executor.fakes import FakeReader, executor, model, rule, wave
 from tests.fakes import a_view
 
 RATE = 0.05
 
 
-def column(*numbers: float) -> torch.Tensor:
+def column(*numbers: float) -> Tensor:
     return torch.tensor(numbers, dtype=torch.float64)[:, None]
 
 
@@ -177,3 +182,100 @@ def test_feddyn_ends_at_the_optimum_of_clients_or_of_samples(weights: str, of: F
     optimum = (of[:, None] * A * M).sum(axis=0) / (of[:, None] * A).sum(axis=0)
     ends = our_rounds([np.arange(4)] * 300, 1.0, 0.0, None, STEPS, weights)
     assert ends == pytest.approx(optimum, abs=1e-4)
+
+
+# -- APFL --------------------------------------------------------------------------------------------------
+
+READER, HIDDEN, LABELS = FakeReader(), 5, 4
+INPUTS, CLASSES = torch.from_numpy(READER.x[:20]).double(), torch.from_numpy(READER.y[:20])
+
+
+def logits(flat: Tensor) -> Tensor:
+    """Those of a network with a hidden layer, on the samples of the client."""
+    first, first_bias, last, last_bias = torch.split(flat, [HIDDEN * 6, HIDDEN, LABELS * HIDDEN, LABELS])
+    hidden = torch.relu(INPUTS @ first.view(HIDDEN, 6).T + first_bias)
+    return hidden @ last.view(LABELS, HIDDEN).T + last_bias
+
+
+def slopes(outputs: Callable[..., Tensor], *models: Tensor) -> Sequence[Tensor]:
+    """The gradient of the loss by each model."""
+    leaves = [model.detach().requires_grad_() for model in models]
+    return torch.autograd.grad(functional.cross_entropy(outputs(*leaves), CLASSES), leaves)
+
+
+def mixed_logits(alpha: float, own: Tensor, other: Tensor) -> Tensor:
+    return alpha * logits(own) + (1 - alpha) * logits(other)
+
+
+def fedtorch_round(
+    shared: Tensor, personal: Tensor, alpha: float, steps: int, adaptive: bool
+) -> tuple[Tensor, Tensor, float]:
+    """Both models and alpha after a round of a client, as FedTorch trains and updates alpha."""
+    for step in range(steps):
+        shared = shared - RATE * slopes(logits, shared)[0]
+        of_personal, of_shared = slopes(partial(mixed_logits, alpha), personal, shared)
+        personal = personal - RATE * of_personal
+        if adaptive and step == 0:
+            mixed = alpha * of_personal + (1 - alpha) * of_shared
+            slope = float((personal - shared) @ mixed) + 0.02 * alpha
+            alpha = min(max(alpha - RATE * slope, 0.0), 1.0)
+    return shared, personal, alpha
+
+
+@pytest.mark.parametrize("adaptive", [False, True])
+@pytest.mark.parametrize("strategy", ["loop", "stacked", "dense"])
+def test_apfl_by_outputs_makes_the_30_steps_of_fedtorch_and_evaluates_as_it_does(
+    strategy: str, adaptive: bool
+) -> None:
+    """Three rounds of ten steps on all samples at once; in between the received model is another one."""
+    rules = [rule("apfl", alpha=0.4, adaptive=adaptive, mix="outputs"), rule("sgd")]
+    engine = executor(READER, model("mlp", hidden=[HIDDEN]), rules, strategy=strategy)
+    tasks = wave([20], [10], 20, learning_rate=RATE)
+    received, state = engine.initial(0), dict[str, Floats32]()
+    personal, alpha, alphas = torch.from_numpy(received).double(), 0.4, list[float]()
+    mix = engine.solver.mixes
+    assert mix is not None
+    for number in range(3):
+        updates = engine.train(replace(tasks, state=state), received[None], np.zeros(1, dtype=np.int64))
+        state = dict(updates.state)
+        start = torch.from_numpy(received).double()
+        shared, personal, alpha = fedtorch_round(start, personal, alpha, 10, adaptive)
+        assert received + updates.delta[0] == pytest.approx(shared.numpy(), abs=1e-5)
+        assert state["apfl.own"][0] == pytest.approx(personal.numpy(), abs=1e-5)
+        (ours,) = mix.shares(state, 1).tolist()
+        alphas.append(ours)
+        assert ours == pytest.approx(alpha, abs=1e-5)
+        received = (engine.initial(number + 1) + received + updates.delta[0]) / 2
+    assert len(set(alphas)) == (3 if adaptive else 1)
+    own = engine.personal(received[None], state)
+    plan = InferencePlan(np.array([[0, 1]]), np.array([[ours, 1 - ours]]), "logits")
+    served = engine.evaluate(np.stack([own[0], received]), plan, tasks.samples)
+    outputs = mixed_logits(alpha, personal, torch.from_numpy(received).double())
+    assert served.loss[0] == pytest.approx(functional.cross_entropy(outputs, CLASSES).item(), abs=1e-5)
+    assert served.accuracy[0] == (outputs.argmax(dim=1) == CLASSES).double().mean().item()
+
+
+def test_where_all_clients_train_alone_or_not_at_all_the_mix_is_that_model() -> None:
+    """At alpha 1 the own model is the trained one of plain descent from there on, and at 0 it stays."""
+    for alpha in (0.0, 1.0):
+        engine = executor(
+            READER, model("mlp", hidden=[HIDDEN]), [rule("apfl", alpha=alpha, mix="outputs"), rule("sgd")]
+        )
+        start = engine.initial(0)
+        updates = engine.train(wave([20], [10], 20), start[None], np.zeros(1, dtype=np.int64))
+        expected = start + alpha * updates.delta[0]
+        assert updates.state["apfl.own"][0] == pytest.approx(expected, abs=1e-6)
+
+
+def test_the_mix_and_batch_norm_that_clients_keep_exclude_each_other_in_one_line() -> None:
+    kept = [Segment(0, 1, (1,))]
+    complaint = (
+        r"^solver: Apfl, with these settings, .* training\.batch_norm = 'kept' keeps; take one of the two$"
+    )
+    with pytest.raises(ConfigurationError, match=complaint):
+        build_chain([rule("apfl", mix="outputs"), rule("sgd")], {"0.weight": Segment(0, 1, (1,))}, kept)
+
+
+def test_a_mix_of_anything_else_is_refused() -> None:
+    with pytest.raises(ValidationError, match="mix"):
+        rule("apfl", mix="probabilities")

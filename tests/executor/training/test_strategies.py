@@ -70,6 +70,7 @@ CHAINS = [
     [rule("fedprox", mu=0.3), rule("aso_memory", beta=0.2), rule("sgd")],
     [rule("ditto", pull=0.3), rule("sgd")],
     [rule("apfl", alpha=0.3, adaptive=True), rule("sgd", momentum=0.9)],
+    [rule("apfl", alpha=0.3, adaptive=True, mix="outputs"), rule("sgd", momentum=0.9)],
     [rule("fedprox", mu=0.3), rule("early_stopping", gamma=0.01), rule("sgd", momentum=0.9)],
     STOPPING,
     [rule("personal_layers", keep="body", alternate=True, head_steps=0.3), rule("sgd", weight_decay=0.01)],
