@@ -64,7 +64,7 @@ class FedBuff(Aggregator):
     model of which no update counts stays as it is, and its v, too. v starts at 0; a model that an assignment
     makes starts with that of the one that it copies, or anew.
 
-    In whole rounds without momentum all staleness is 0, and the step is that of `fedavg` times the rate.
+    In whole rounds all staleness is 0, and a mean without momentum makes the step of `fedavg` times the rate.
 
     State, with momentum, once a model has made a step: rate v of every model, (M, P).
 
