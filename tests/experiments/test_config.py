@@ -468,8 +468,8 @@ def test_arms_that_are_not_a_list_of_tables_are_refused_with_and_without_parts(a
         (
             {"arm": [{"name": "a", "solver": ["fedproxy"]}]},
             "x.toml: arm.a.solver.0 = 'fedproxy': unknown local rule 'fedproxy'; choices: adam, apfl, "
-            "aso_memory, ditto, early_stopping, feddc, feddyn, fedprox, personal_layers, scaffold, sgd; did "
-            "you mean 'fedprox'?",
+            "aso_memory, clip, ditto, early_stopping, feddc, feddyn, fedprox, personal_layers, scaffold, "
+            "sgd; did you mean 'fedprox'?",
         ),
         (
             {"arm": [{"name": "a", "detectors": {"d": "cusum"}}]},
