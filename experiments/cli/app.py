@@ -300,6 +300,19 @@ def compare(
 
 
 @app.command()
+def detection(directory: RunDirectoryOrFolder, output: Format = OutputFormat.TABLE) -> None:
+    """Compare detectors at the same rates of false alarms.
+
+    Prints the share of drifts that each finds, and the mean delay, at 0.5, 1 and 2 false alarms per 1,000
+    decisions. Detectors must have been played at several thresholds, as with { kind = "ddm", thresholds =
+    [1.5, 2, 3] }; a rate that no two of them enclose has a dash. Writes nothing; the report draws the curves.
+    """
+    from experiments.cli.reports import print_detection
+
+    print_detection(directory, output)
+
+
+@app.command()
 def check(
     config: ConfigOrFolder,
     overrides: Overrides = None,
