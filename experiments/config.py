@@ -644,7 +644,7 @@ def _at_thresholds(name: str, detector: Any) -> dict[str, Any]:
     key = DETECTORS.find(kind, f"detectors.{name}").threshold
     if key is None:
         having = ", ".join(known for known in DETECTORS.ours() if DETECTORS.find(known).threshold)
-        raise ValueError(f"{name}.{THRESHOLDS}: {kind!r} has no threshold; those with one: {having}")
+        raise ValueError(f"{name}.{THRESHOLDS}: {kind!r} has no threshold; leave it out, or take {having}")
     are_numbers = isinstance(values, list | tuple) and all(type(value) in (int, float) for value in values)
     if not are_numbers or not len({*values}) == len(values) > 1 or key in settings:
         rule = f"must be two different numbers or more, in the place of {key}, which is left out"

@@ -512,7 +512,7 @@ def test_thresholds_of_all_arms_are_those_of_parts() -> None:
     [
         (
             {"t": {"kind": "loss_trend", "thresholds": [1, 2]}},
-            "arm.a.detectors: t.thresholds: 'loss_trend' has no threshold; those with one: adwin, ddm, "
+            "arm.a.detectors: t.thresholds: 'loss_trend' has no threshold; leave it out, or take adwin, ddm, "
             "distance, eddm, hddm_a, hddm_w, loss_jump, page_hinkley, stepd",
         ),
         *(
