@@ -326,7 +326,7 @@ def check(
     ] = False,
     output: Format = OutputFormat.TABLE,
 ) -> None:
-    """Build all that a configuration needs; train nothing but a trial.
+    """Build what a configuration needs; train nothing but a trial.
 
     Draws the clients of the first seed, reads all files and builds every arm. Of the other seeds, checks that
     clients have data at every step, and names those that are never online. Says how long a visit takes, and
