@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import get_args
@@ -40,6 +41,7 @@ from experiments.checks.fleet import limit_of, refuse_unreachable_limit, visits_
 from experiments.checks.stopping import check_stopping
 from experiments.config import Arm, Experiment
 from experiments.reference import reference_executor
+from experiments.results.reading.recorded import curve_of
 from experiments.running.machine import available_bytes
 from traces.trace import Trace, TraceStream
 
@@ -402,6 +404,7 @@ def _refuse_detectors(parts: Parts, arm: Arm, *, scored: bool) -> None:
                 f"detectors.{name}: {detector.name} watches arrivals, and needs {sorted(detector.needs)}; "
                 f"must need no metric of training"
             )
+    _refuse_thresholds(parts, arm)
     for key, names in parts.clusterer.reads_detectors.items():
         for name in names:
             if name not in parts.detectors:
@@ -417,6 +420,22 @@ def _refuse_detectors(parts: Parts, arm: Arm, *, scored: bool) -> None:
                 )
     for name in parts.detectors_on("arrivals"):
         _refuse_unread_arrivals(name, parts, arm, scored=scored)
+
+
+def _refuse_thresholds(parts: Parts, arm: Arm) -> None:
+    """ConfigurationError for a detector at several thresholds, if anything depends on what it flags."""
+    several = Counter(curve_of(name)[0] for name in parts.detectors if curve_of(name)[0] != name)
+    for name, detector in parts.detectors.items():
+        curve = curve_of(name)[0]
+        is_read = any(curve in group for group in parts.clusterer.reads_detectors.values())
+        # Reports are compared with those that earlier flags brought about.
+        acts = {REPRESENTATION: True, "arrivals": bool(parts.schedules), TRAINING: is_read}
+        if several[curve] > 1 and acts[detector.watches]:
+            swept = f"arm.{arm.name}.detectors.{curve}.{detector.threshold}=..."
+            raise ConfigurationError(
+                f"detectors.{curve}: what it flags changes the run, so its thresholds cannot share an arm; "
+                f"play each in a run of its own, as by --sweep {swept}"
+            )
 
 
 def _watching(watched: Watches) -> list[str]:

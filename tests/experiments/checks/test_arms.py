@@ -564,6 +564,40 @@ def test_detection_without_a_truth_is_refused() -> None:
         arms_module.refuse_detection_without_truth(experiment, endless)
 
 
+SWEPT: dict[str, Any] = {"jump": {"kind": "ddm", "thresholds": [2, 3]}}
+FAR: dict[str, Any] = {"far": {"kind": "distance", "thresholds": [0.1, 0.2]}}
+NEWS: dict[str, Any] = {"news": {"kind": "stepd", "thresholds": [0.01, 0.05]}}
+GROUPS: dict[str, Any] = {"kind": "drift_groups", "groups": {"sudden": ["jump"]}}
+
+
+@pytest.mark.parametrize(
+    ("arm", "key"),
+    [
+        ({"detectors": FAR, "clusterer": "fielding"}, "far.eps"),
+        ({"detectors": NEWS, "schedules": ["slowness"]}, "news.significance"),
+        ({"detectors": SWEPT, "clusterer": GROUPS}, "jump.threshold"),
+    ],
+)
+def test_thresholds_that_would_change_each_other_are_refused(arm: dict[str, Any], key: str) -> None:
+    problem = (
+        rf"^arm 'a': detectors\.{key.split('.')[0]}: what it flags changes the run, so its thresholds cannot "
+        rf"share an arm; play each in a run of its own, as by --sweep arm\.a\.detectors\.{key}=\.\.\.$"
+    )
+    with pytest.raises(ConfigurationError, match=problem):
+        checked(arm=[{"name": "a", **arm}], trace=SWAPPED, detection={})
+
+
+def test_thresholds_fit_an_arm_in_which_nothing_depends_on_their_flags() -> None:
+    for arm in (
+        {"detectors": SWEPT},
+        {"detectors": NEWS},
+        {"detectors": {"jump": "ddm", "other": SWEPT["jump"]}, "clusterer": GROUPS},
+    ):
+        checked(arm=[{"name": "a", **arm}], trace=SWAPPED, detection={})
+    far = {"far@home": {"kind": "distance", "eps": 0.1}, "far@1": {"kind": "distance", "eps": 1}}
+    checked(arm=[{"name": "a", "clusterer": "fielding", "detectors": far}])  # one at a threshold is no curve
+
+
 def test_detectors_that_remember_more_than_the_memory_holds_are_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

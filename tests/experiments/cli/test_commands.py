@@ -624,6 +624,7 @@ def test_profiles_are_reached_through_the_entry_point(driftscale: Driftscale) ->
                 "run ",
                 "report ",
                 "check ",
+                "detection ",
                 "parts ",
                 "profiles ",
                 "traces ",

@@ -104,8 +104,10 @@ def score_drifts(
         **_recall(found),
         "never_asked": len(scored) - num_asked,
         "recall_asked": ratio(int(is_found.sum()), num_asked),
+        "delay_rounds_mean": _mean(rounds),
         "delay_rounds_median": _median(rounds),
         "delay_rounds_90": _ninety(rounds),
+        "delay_s_mean": _mean(delay_s[is_found]),
         "delay_s_median": _median(delay_s[is_found]),
         "delay_s_90": _ninety(delay_s[is_found]),
         "asked_s_median": _median(asked_s[is_found]),
@@ -150,6 +152,10 @@ def _rounds(decisions: Decisions, drifts: Drifts, of: Ints, chosen: Bools) -> In
     indices, first = _first_of(of, chosen)
     rounds[indices] = decisions.round[first]
     return rounds
+
+
+def _mean(values: Floats) -> float | None:
+    return float(values.mean()) if len(values) else None
 
 
 def _median(values: Floats) -> float | None:
