@@ -300,8 +300,8 @@ class Change(Settings):
 
     what: Annotated[tuple[Operation, ...], BeforeValidator(_operations)] = Field(
         json_schema_extra={"minItems": 1},
-        description="labels: 'xor', 'reverse', 'permute', 'own_swap', 'rule' (of made data: other features) "
-        "or { swap = [[3, 8]] }; features: { rotate = 30 }, { noise = 0.5 }, { replace = [0, 1] } or "
+        description="labels: 'xor', 'reverse', 'permute', 'own_swap', 'rule' (of made data: another one) or "
+        "{ swap = [[3, 8]] }; features: { rotate = 30 }, { noise = 0.5 }, { replace = [0, 1] } or "
         "{ mix = 'orthogonal' }; with a pattern, a list of them",
     )
     on: Literal["arrivals", "held"] = Field(

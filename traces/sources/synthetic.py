@@ -91,7 +91,8 @@ class Synthetic(TraceSource):
     deviation s, except for x, whose variances are given: the published generator does so, and the paper does
     not say whether alpha and beta are variances. With `iid`, v is 0, and W and b are one of N(0, 1) for all.
 
-    A change `rule` gives W's rows to other features, drawn anew: labels then come from these.
+    Of clients with a change `rule`, labels come from features by another W and b of N(0, 1), drawn for the
+    change, and the same for all of them.
 
     The numbers are those of the published generator with `numpy.random.seed(data_seed)` before it, which as
     published sets no seed. We differ in three points. Of a client's samples, int(0.9 n) are for training and
@@ -155,8 +156,7 @@ class Synthetic(TraceSource):
         )
 
         def rule(drawing: np.random.Generator) -> Ints:
-            again = np.random.RandomState(streams.seed)
-            return _draw(self._sizes(again), settings, again, drawing.permutation(NUM_FEATURES))[1]
+            return _labelled(features.astype(np.float64), *_rule(0.0, drawing))
 
         return self.changed(trace, context, own=streams, rule=rule)
 
@@ -196,13 +196,12 @@ class Synthetic(TraceSource):
 
 
 def _draw(
-    sizes: Ints, settings: SyntheticSettings, generator: np.random.RandomState, order: Ints | None = None
+    sizes: Ints, settings: SyntheticSettings, generator: np.random.RandomState
 ) -> tuple[np.ndarray, Ints]:
     """(samples, 60) the features and (samples,) the labels of all clients, client by client.
 
     `sizes` (clients,) were the first numbers of `generator`. It draws in the order of the published
-    generators: every number depends on those before. Labels come from the features in another `order` (60,),
-    if one is given.
+    generators: every number depends on those before.
     """
     clients = len(sizes)
     if settings.iid:
@@ -221,13 +220,18 @@ def _draw(
         weights, biases = common if settings.iid else _rule(weight_means[client], generator)
         # NOTE: the numbers of `multivariate_normal` with this diagonal covariance, without its decomposition.
         samples = generator.standard_normal((last - first, NUM_FEATURES)) * deviations + centres[client]
-        named = samples if order is None else samples[:, order]
-        labels[first:last] = np.argmax(named @ weights + biases, axis=1)
+        labels[first:last] = _labelled(samples, weights, biases)
         features[first:last] = samples
     return features, labels
 
 
-def _rule(mean: float, generator: np.random.RandomState) -> tuple[Floats, Floats]:
+def _labelled(samples: Floats, weights: Floats, biases: Floats) -> Ints:
+    """(n,) the label of each of n samples (n, 60)."""
+    labels: Ints = np.argmax(samples @ weights + biases, axis=1)
+    return labels
+
+
+def _rule(mean: float, generator: np.random.RandomState | np.random.Generator) -> tuple[Floats, Floats]:
     """Weights (60, 10) and biases (10,) of a labelling."""
     weights = generator.normal(mean, 1, (NUM_FEATURES, NUM_LABELS))
     return weights, generator.normal(mean, 1, NUM_LABELS)
