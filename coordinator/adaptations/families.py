@@ -194,7 +194,7 @@ class Orthogonal(Family):
 
     That is Procrustes' problem: with M (L, D) the means of labels less the mean of all samples, and T those
     of all reports, it is U V^T of M^T T = U S V^T (Schoenemann 1966). Of L labels at most L - 1 directions
-    are determined; the others are left out. A way has both means, and the map, D by D.
+    are determined; what lies in others is left out. A way has both means, U and V^T.
     """
 
     @property
@@ -205,33 +205,33 @@ class Orthogonal(Family):
         ways = []
         for held in view.held():
             size = prod(held.features.shape[1:])
+            rank = min(size, view.num_labels)
             if not means:
-                ways.append(np.full((len(held.rows), size * (size + 2)), np.nan))
+                ways.append(np.full((len(held.rows), 2 * size * (1 + rank)), np.nan))
                 continue
-            sums = Sums.of(held, view.num_labels)
-            apart = np.nan_to_num(sums.means - sums.mean[:, None])
-            target = np.nan_to_num(means.sums.means[0] - means.sums.mean)
-            for mean, of_labels in zip(sums.mean, apart, strict=True):
-                turn = _procrustes(of_labels, target)
-                ways.append(np.concatenate([mean, means.sums.mean[0], turn.ravel()])[None])
+            (common,), (target,) = means.sums.mean, _apart(means.sums)
+            own = Sums.of(held, view.num_labels)
+            for mean, of_labels in zip(own.mean, _apart(own), strict=True):
+                with one_blas_thread():
+                    left, sizes, right = np.linalg.svd(of_labels.T @ target)
+                left[:, sizes <= NEGLIGIBLE * sizes[0]] = 0
+                turn = [mean, common, left[:, :rank].ravel(), right[:rank].ravel()]
+                ways.append(np.concatenate(turn)[None])
         return _for_each_model(np.concatenate(ways), view)
 
     def read(self, features: Floats32, ways: Floats) -> Floats32:
         flat = features.reshape(len(features), -1)
-        size = flat.shape[1]
-        mean, common, turn = np.split(ways, [size, 2 * size], axis=1)
-        turned = np.einsum("sd,sde->se", flat - mean, turn.reshape(-1, size, size)) + common
+        (count, size), rank = flat.shape, ways.shape[1] // (2 * flat.shape[1]) - 1
+        mean, common, left, right = np.split(ways, [size, 2 * size, size * (2 + rank)], axis=1)
+        within = np.einsum("sd,sdr->sr", flat - mean, left.reshape(count, size, rank))
+        turned = np.einsum("sr,srd->sd", within, right.reshape(count, rank, size)) + common
         result: Floats32 = turned.reshape(features.shape).astype(np.float32)
         return result
 
 
-def _procrustes(means: Floats, target: Floats) -> Floats:
-    """(D, D) the map of orthonormal directions by which means (L, D) come nearest to `target` (L, D)."""
-    with one_blas_thread():
-        left, sizes, right = np.linalg.svd(means.T @ target)
-    known = sizes > NEGLIGIBLE * sizes[0]
-    turn: Floats = left[:, known] @ right[known]
-    return turn
+def _apart(sums: Sums) -> Floats:
+    """(k, L, D) of each of k clients the mean of each label less that of all samples; 0 of one it lacks."""
+    return np.nan_to_num(sums.means - sums.mean[:, None])
 
 
 def _profiles(sums: Sums, channels: int) -> Floats:

@@ -258,6 +258,7 @@ def draw_change(draw: random.Random, trace: Mapping[str, Any], rounds: int) -> d
     of_labels: list[Any] = ["xor", "reverse", "permute", {"swap": [[0, 1]]}]
     noise, turn = draw.uniform(0.1, 1), draw.uniform(1, 180)
     of_features: list[Any] = [{"noise": noise}, {"replace": [0, 1]}, {"rotate": turn}]
+    of_features += [{"mix": kind} for kind in ("orthogonal", "gains", "monotone")]
     kind = draw.choice([of_labels, of_features])
     what, onset = draw.choice(kind), draw.randint(0, min(2, steps - 1))
     change: dict[str, Any] = {"what": what, "on": draw.choice(["held", "arrivals"])}

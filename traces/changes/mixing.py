@@ -27,7 +27,7 @@ def mixed(features: Floats32, mix: Mixing, seed: int) -> Floats32:
         features: the samples, float32.
         mix: the kind of the map, and its strength s: `orthogonal` is `orthogonal_map`; `channels` are another
             order of the first axis of a sample; `gains` take each feature x to x exp(s a) + s b, with a and b
-            standard normal; `monotone` to (1 - s) x + s exp(a) tanh(exp(b) (x - c)), with c, too.
+            standard normal; `monotone` to x + s exp(a) tanh(exp(b) (x - c)), with c, too.
         seed: of the numbers that are drawn.
 
     >>> doubled = mixed(np.ones((2, 3), dtype=np.float32), Mixing(kind="gains", strength=0.0), seed=7)
@@ -38,14 +38,14 @@ def mixed(features: Floats32, mix: Mixing, seed: int) -> Floats32:
         return features
     if mix.kind == "channels":
         return np.asarray(features[:, new_order(features.shape[1], seed)])
-    flat = features.reshape(len(features), -1)
+    flat = features.reshape(len(features), prod(features.shape[1:]))
     if mix.kind == "orthogonal":
         return _product(flat, orthogonal_map(flat.shape[1], mix.strength, seed)).reshape(features.shape)
     a, b, c = _generator(seed).standard_normal((3, flat.shape[1]))
     if mix.kind == "gains":
         made = flat * np.exp(mix.strength * a) + mix.strength * b
     else:
-        made = (1 - mix.strength) * flat + mix.strength * np.exp(a) * np.tanh(np.exp(b) * (flat - c))
+        made = flat + mix.strength * np.exp(a) * np.tanh(np.exp(b) * (flat - c))
     result: Floats32 = made.reshape(features.shape).astype(np.float32)
     return result
 

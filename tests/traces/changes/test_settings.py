@@ -90,6 +90,18 @@ def test_a_change_is_recorded_as_it_was_written(written: dict[str, Any]) -> None
         ({**OWN, "samples": 0.5}, "own_swap: changes all samples of its clients"),
         ({**OWN, "splits": ["train"]}, "own_swap: changes both splits; leave out splits"),
         (
+            {**XOR, "what": {"mix": "dense"}},
+            "Input should be 'orthogonal', 'channels', 'gains' or 'monotone'",
+        ),
+        ({**XOR, "what": {"mix": {"kind": "gains", "strength": 1.5}}}, "less than or equal to 1"),
+        ({**XOR, "what": {"mix": {"kind": "channels", "strength": 0.5}}}, "strength = 0.5: channels lie in"),
+        ({**XOR, "what": {"mix": "channels"}, "magnitude": 0.5}, "magnitude: channels lie in another order"),
+        (
+            {**XOR, "what": {"mix": {"kind": "gains", "strength": 0.5}}, "magnitude": 3},
+            "magnitude: is up to 3; must be at most 1 with strength = 0.5",
+        ),
+        ({"on": "held", "what": ["rule", "xor"], "pattern": ["0", "1"]}, "what: a list has 'rule' alone, or"),
+        (
             {"what": "own_swap", "on": "held", "pattern": ["0", "1"]},
             "pattern cannot be combined with own_swap",
         ),
