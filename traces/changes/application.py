@@ -13,6 +13,7 @@ from emulator.errors import ConfigurationError
 from emulator.seeding import RandomStreams
 from traces.changes.chosen import Samples
 from traces.changes.features import FeatureChanges
+from traces.changes.mixing import check_mix
 from traces.changes.rows import Applied, RowColumns, Times, curve_at, curve_steps, is_on
 from traces.changes.settings import Change, Mix, OfFeatures
 
@@ -67,6 +68,9 @@ class Application:
         last = min(curve_steps(settings, self.times.rounds_per_step), self.times.steps)
         magnitude = curve_at(settings.magnitude, np.arange(last + 1), self.times.rounds_per_step)
         operations = [operation for operation in settings.what if isinstance(operation, OfFeatures)]
+        for operation in operations:
+            if isinstance(operation, Mix):
+                check_mix(operation.mix, features.shape, last + 1, change.key)
         starts = self._starts(operations, number, last + 1)
         if not settings.cumulative:
             starts = np.repeat(starts[:1], last + 1, axis=0)

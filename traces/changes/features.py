@@ -16,7 +16,7 @@ from emulator.arrays import Bools, Floats, Floats32, Ints
 from emulator.errors import ConfigurationError
 from emulator.seeding import RandomStreams
 from traces.arrivals import NOISE_NUMBERS
-from traces.changes.mixing import check_mix, mixed
+from traces.changes.mixing import Map, drawn_map
 from traces.changes.settings import Mix, Noise, OfFeatures, Replace, Rotate
 
 
@@ -34,13 +34,15 @@ class FeatureChanges:
     """The chains of operations that rows name, and the tables of random numbers that noise is read from.
 
     `normal` and `uniform` (numbers,) are float32, standard normal and in [0, 1). `entries[entry_of[c]]` is
-    the last operation of chain c, and `parent_of[c]` the chain before it.
+    the last operation of chain c, and `parent_of[c]` the chain before it. `maps` has those of mixes, by
+    entry: they are drawn as entries are added, since threads read features.
     """
 
     shape: tuple[int, ...]
     normal: Floats32
     uniform: Floats32
     entries: list[Entry] = field(default_factory=list)
+    maps: dict[int, Map] = field(default_factory=dict)
     entry_of: Ints = field(default_factory=lambda: np.full(1, -1))
     parent_of: Ints = field(default_factory=lambda: np.full(1, -1))
 
@@ -57,7 +59,10 @@ class FeatureChanges:
         """
         first = len(self.entries)
         for magnitude, row in zip(magnitudes.tolist(), starts.tolist(), strict=True):
-            self.entries += map(Entry, operations, [magnitude] * len(row), row)
+            for operation, start in zip(operations, row, strict=True):
+                if isinstance(operation, Mix):
+                    self.maps[len(self.entries)] = drawn_map(operation.mix, magnitude, self.shape, start)
+                self.entries.append(Entry(operation, magnitude, start))
         return first
 
     def extended(self, chain: Ints, some: Bools, entry: Ints) -> Ints:
@@ -93,10 +98,11 @@ class FeatureChanges:
         """Apply to each of `rows` (n,) the operation `entry` (n,)."""
         for number in np.unique(entry).tolist():
             some = rows[entry == number]
-            features[some] = self._changed(features[some], self.entries[number], sample[some])
+            features[some] = self._changed(features[some], number, sample[some])
 
-    def _changed(self, features: Floats32, entry: Entry, sample: Ints) -> Floats32:
-        """(n, *shape) the features after one operation."""
+    def _changed(self, features: Floats32, number: int, sample: Ints) -> Floats32:
+        """(n, *shape) the features after the operation of an entry."""
+        entry = self.entries[number]
         match entry.operation:
             case Rotate(rotate=degrees):
                 return rotated(features, degrees * entry.magnitude)
@@ -107,8 +113,8 @@ class FeatureChanges:
                 drawn = self._drawn(self.uniform, entry, sample)
                 new = np.float32(low) + np.float32(high - low) * drawn
                 return np.asarray(features + np.float32(entry.magnitude) * (new - features))
-            case Mix(mix=mix):
-                return mixed(features, mix.times(entry.magnitude), entry.start)
+            case Mix():
+                return self.maps[number](features)
 
     def _drawn(self, table: Floats32, entry: Entry, sample: Ints) -> Floats32:
         """(n, *shape) each sample's own stretch of a table of random numbers, for one entry."""
@@ -124,8 +130,11 @@ def empty_feature_changes(shape: tuple[int, ...], normal: Floats32, streams: Ran
 
 def check_features(operation: OfFeatures, shape: tuple[int, ...], key: str, *, integers: bool) -> None:
     """ConfigurationError if samples of that shape, or ones that are whole numbers, cannot be changed so."""
-    if isinstance(operation, Mix):
-        check_mix(operation.mix, shape, key, integers=integers)
+    if isinstance(operation, Mix) and integers:
+        raise ConfigurationError(
+            f"{key}: mix: the samples here are whole numbers, such as tokens, which no map leaves whole; "
+            f"change labels instead, as with 'permute'"
+        )
     if isinstance(operation, Rotate) and (len(shape) not in (2, 3) or min(shape[-2:]) < 2):
         raise ConfigurationError(
             f"{key}: rotate turns images, of shape (height, width) or (channels, height, width); the samples "

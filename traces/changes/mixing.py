@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-from math import prod
+from collections.abc import Callable
+from functools import partial
+from math import pi, prod
 
 import numpy as np
 
@@ -13,111 +14,114 @@ from emulator.seeding import RandomStreams
 from traces.changes.settings import Mixing
 
 MOST_MIXED = 2_048
-"""Features beyond which an orthogonal map is refused: its table alone would take 34 MB, and each sample
-four million products."""
+"""Features beyond which an orthogonal map is refused: a sample would take four million products."""
 
-MAPS = 64
-"""Orthogonal maps that are kept in memory."""
+MOST_NUMBERS = 2**24
+"""Numbers of all orthogonal maps of a change, which are in memory: 128 MiB."""
+
+Map = Callable[[Floats32], Floats32]
+"""Samples (n, *shape) -> (n, *shape), each by itself: what is read with one does not change its last bit."""
 
 
-def mixed(features: Floats32, mix: Mixing, seed: int) -> Floats32:
-    """Samples (n, *shape) by the map that a mix and a seed draw; those of one depend on no other.
+def drawn_map(mix: Mixing, magnitude: float, shape: tuple[int, ...], seed: int) -> Map:
+    """The map of a mix, at its strength times a magnitude.
+
+    `orthogonal` is `orthogonal_map`; `channels` lie in another order, along the first axis of a sample;
+    `gains` take each feature x to x exp(s a) + s b, at strength s, with a and b standard normal, and
+    `monotone` to x + s exp(a) tanh(exp(b) (x - c)), with c, too.
 
     Args:
-        features: the samples, float32.
-        mix: the kind of the map, and its strength s: `orthogonal` is `orthogonal_map`; `channels` are another
-            order of the first axis of a sample; `gains` take each feature x to x exp(s a) + s b, with a and b
-            standard normal; `monotone` to x + s exp(a) tanh(exp(b) (x - c)), with c, too.
-        seed: of the numbers that are drawn.
+        mix: the kind, and the strength.
+        magnitude: its factor.
+        shape: that of a sample.
+        seed: of the numbers that are drawn, the same for all magnitudes.
 
-    >>> doubled = mixed(np.ones((2, 3), dtype=np.float32), Mixing(kind="gains", strength=0.0), seed=7)
-    >>> doubled.tolist()
-    [[1.0, 1.0, 1.0], [1.0, 1.0, 1.0]]
+    >>> turn = drawn_map(Mixing(kind="channels"), 1.0, (2,), seed=7)
+    >>> turn(np.array([[1.0, 2.0]], dtype=np.float32)).tolist()
+    [[2.0, 1.0]]
     """
-    if mix.strength == 0:
-        return features
+    generator = RandomStreams(seed).generator("mix")
+    strength = mix.strength * magnitude
+    if strength == 0:
+        return np.array  # a copy
     if mix.kind == "channels":
-        return np.asarray(features[:, new_order(features.shape[1], seed)])
-    flat = features.reshape(len(features), prod(features.shape[1:]))
+        return partial(np.take, indices=new_order(shape[0], generator), axis=1)
     if mix.kind == "orthogonal":
-        return _product(flat, orthogonal_map(flat.shape[1], mix.strength, seed)).reshape(features.shape)
-    a, b, c = _generator(seed).standard_normal((3, flat.shape[1]))
+        return partial(_product, table=orthogonal_map(prod(shape), strength, generator))
+    a, b, c = generator.standard_normal((3, *shape))
     if mix.kind == "gains":
-        made = flat * np.exp(mix.strength * a) + mix.strength * b
-    else:
-        made = flat + mix.strength * np.exp(a) * np.tanh(np.exp(b) * (flat - c))
-    result: Floats32 = made.reshape(features.shape).astype(np.float32)
-    return result
+        return partial(_gains, factor=np.exp(strength * a), offset=strength * b)
+    return partial(_curves, height=strength * np.exp(a), slope=np.exp(b), middle=c)
 
 
-def check_mix(mix: Mixing, shape: tuple[int, ...], key: str, *, integers: bool) -> None:
-    """ConfigurationError if samples of that shape cannot be mixed so."""
-    if integers:
-        raise ConfigurationError(
-            f"{key}: mix: the samples here are whole numbers, such as tokens, which no map leaves whole; "
-            f"change labels instead, as with 'permute'"
-        )
-    size, what = (
-        (shape[0], "channels, the first axis") if mix.kind == "channels" else (prod(shape), "features")
-    )
+def check_mix(mix: Mixing, shape: tuple[int, ...], levels: int, key: str) -> None:
+    """ConfigurationError if samples of that shape cannot be mixed so, at so many levels of strength."""
+    size, of = (shape[0], "channels, the first axis") if mix.kind == "channels" else (prod(shape), "features")
     if size < 2 and mix.kind in ("channels", "orthogonal"):
         raise ConfigurationError(
-            f"{key}: mix: {mix.kind} needs at least two {what}; the samples here have shape {shape}"
+            f"{key}: mix: {mix.kind} needs at least two {of}; the samples here have shape {shape}"
         )
-    if size > MOST_MIXED and mix.kind == "orthogonal":
+    if mix.kind != "orthogonal":
+        return
+    if size > MOST_MIXED:
         raise ConfigurationError(
             f"{key}: mix: orthogonal is of at most {MOST_MIXED:,} features, and samples of shape "
             f"{shape} have {size:,}; choices: gains, monotone, channels"
         )
+    if levels * size**2 > MOST_NUMBERS:
+        raise ConfigurationError(
+            f"{key}.magnitude: has {levels} levels, each an orthogonal map of {size:,} features; at most "
+            f"{MOST_NUMBERS // size**2} are supported; lower over, or lengthen trace.rounds_per_step"
+        )
 
 
-def new_order(size: int, seed: int) -> Ints:
+def new_order(size: int, generator: np.random.Generator) -> Ints:
     """(size,) a random order of so many things, and never the one that they have."""
-    order: Ints = _generator(seed).permutation(size)
+    order: Ints = generator.permutation(size)
     return np.roll(order, 1) if np.array_equal(order, np.arange(size)) else order
 
 
-@lru_cache(maxsize=MAPS)
-def orthogonal_map(size: int, strength: float, seed: int) -> Floats:
-    """exp(strength log Q) of a rotation Q (size, size), uniform among those of so many dimensions.
+def orthogonal_map(size: int, strength: float, generator: np.random.Generator) -> Floats:
+    """(size, size) exp(strength A): a rotation in planes that are orthogonal to each other, drawn at random.
 
-    Q turns planes that are orthogonal to each other, each by an angle; this turns them by that share of it.
+    A is skew-symmetric, with planes that no direction is preferred by, those of a skew-symmetric matrix of
+    normal numbers, and angles that are uniform from -pi to pi; with an odd size one direction stays. So
+    `strength` is the share of each angle.
 
-    Source: Mezzadri 2007 for the draw of Q, from the QR decomposition of normal numbers.
-
-    >>> turned = orthogonal_map(3, 0.5, seed=1)
-    >>> bool(np.allclose(turned @ turned, orthogonal_map(3, 1.0, seed=1), atol=1e-12))
+    >>> half, whole = (orthogonal_map(3, share, np.random.default_rng(1)) for share in (0.5, 1.0))
+    >>> bool(np.allclose(half @ half, whole, atol=1e-12))
     True
     """
-    from scipy.linalg import schur  # which few runs need
-
+    drawn = generator.standard_normal((size, size))
+    angles = generator.uniform(-pi, pi, size // 2)
+    turns = np.concatenate([angles, np.zeros(size % 2), -angles[::-1]])
     with one_blas_thread():
-        drawn, upper = np.linalg.qr(_generator(seed).standard_normal((size, size)))
-        drawn *= np.sign(np.diag(upper))
-        if np.linalg.det(drawn) < 0:
-            drawn[:, 0] *= -1
-        # A normal matrix: its complex Schur form is diagonal, and has the angles of the planes.
-        diagonal, basis = schur(drawn, output="complex")
-        turns = np.exp(1j * strength * np.angle(np.diag(diagonal)))
-        whole: Floats = ((basis * turns) @ basis.conj().T).real
+        # The eigenvectors of i times a skew-symmetric matrix are planes, in conjugate pairs from both ends.
+        _, planes = np.linalg.eigh(1j * (drawn - drawn.T))
+        whole: Floats = ((planes * np.exp(1j * strength * turns)) @ planes.conj().T).real
     return whole
 
 
-def _product(flat: Floats32, table: Floats) -> Floats32:
-    """(n, D) samples times a table (D, D) of numbers up to 1, D at most `MOST_MIXED`.
+def _product(features: Floats32, table: Floats) -> Floats32:
+    """Samples times a table (D, D) of numbers up to 1, with D at most `MOST_MIXED`.
 
     NOTE: with `@` the last bits of a sample would depend on how many are read with it. So both are taken as
     whole numbers, of 24 bits for the largest feature of a sample and twice 18 for a number of the table: all
     their sums are below 2^53, and exact in any order.
     """
+    flat = features.reshape(len(features), len(table)).astype(np.float64)
     _, exponent = np.frexp(np.abs(flat).max(axis=1, initial=0, keepdims=True))
-    whole = np.rint(np.ldexp(flat.astype(np.float64), 24 - exponent))
+    whole = np.rint(np.ldexp(flat, 24 - exponent))
     high = np.rint(np.ldexp(table, 18))
     low = np.rint(np.ldexp(np.ldexp(table, 18) - high, 18))
     total = whole @ high + np.ldexp(whole @ low, -18)
-    made: Floats32 = np.ldexp(total, exponent - 42).astype(np.float32)
+    made: Floats32 = np.ldexp(total, exponent - 42).reshape(features.shape).astype(np.float32)
     return made
 
 
-def _generator(seed: int) -> np.random.Generator:
-    return RandomStreams(seed).generator("mix")
+def _gains(features: Floats32, factor: Floats, offset: Floats) -> Floats32:
+    return (features * factor + offset).astype(np.float32)
+
+
+def _curves(features: Floats32, height: Floats, slope: Floats, middle: Floats) -> Floats32:
+    return (features + height * np.tanh(slope * (features - middle))).astype(np.float32)

@@ -131,7 +131,8 @@ class Mixing(Settings):
     )
     strength: Share = Field(
         1.0,
-        description="how far the map goes: 0 changes nothing; of orthogonal, the share of each angle",
+        description="how far the map goes; of orthogonal, the share of each angle. 0 changes nothing, but is "
+        "a drift all the same",
         examples=[0.5],
     )
 
@@ -147,10 +148,6 @@ class Mixing(Settings):
                 f"strength = {self.strength}: channels lie in another order, or do not; leave it out"
             )
         return self
-
-    def times(self, magnitude: float) -> Mixing:
-        """The same kind, with the strength times a number."""
-        return self.model_copy(update={"strength": self.strength * magnitude})
 
 
 class Mix(Settings):

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from emulator.arrays import Floats, Ints
 from emulator.errors import ConfigurationError
@@ -56,8 +56,8 @@ class SyntheticSettings(ChangingSettings):
     )
     iid: bool = Field(
         False,
-        description="one rule of labels and one distribution of features for all clients, whatever alpha and "
-        "beta (FedProx's Synthetic IID)",
+        description="one rule of labels and one distribution of features for all clients, in place of alpha "
+        "and beta (FedProx's Synthetic IID)",
         examples=[True],
     )
     samples: Annotated[int, Number(ge=1, le=MOST_SAMPLES)] | None = Field(
@@ -72,6 +72,12 @@ class SyntheticSettings(ChangingSettings):
     data_seed: Seed | Literal["run"] = Field(
         0, description="seed of the samples, the same in all runs; 'run' draws them with each run's own"
     )
+
+    @model_validator(mode="after")
+    def _has_one_distribution(self) -> SyntheticSettings:
+        if self.iid and (given := [key for key in ("alpha", "beta") if key in self.model_fields_set]):
+            raise ValueError(f"iid = true: clients do not differ; leave out {' and '.join(given)}")
+        return self
 
     @field_validator("data_seed", mode="before")
     @classmethod
@@ -92,7 +98,7 @@ class Synthetic(TraceSource):
     not say whether alpha and beta are variances. With `iid`, v is 0, and W and b are one of N(0, 1) for all.
 
     Of clients with a change `rule`, labels come from features by another W and b of N(0, 1), drawn for the
-    change, and the same for all of them.
+    change, and the same for all of them; what earlier changes have made of labels is gone.
 
     The numbers are those of the published generator with `numpy.random.seed(data_seed)` before it, which as
     published sets no seed. We differ in three points. Of a client's samples, int(0.9 n) are for training and
@@ -156,7 +162,8 @@ class Synthetic(TraceSource):
         )
 
         def rule(drawing: np.random.Generator) -> Ints:
-            return _labelled(features.astype(np.float64), *_rule(0.0, drawing))
+            drawn = _rule(0.0, drawing)
+            return np.concatenate([_labelled(part, *drawn) for part in np.split(features, ends[:-1])])
 
         return self.changed(trace, context, own=streams, rule=rule)
 
@@ -175,17 +182,15 @@ class Synthetic(TraceSource):
     def _sizes(self, generator: np.random.RandomState) -> Ints:
         """(clients,) the samples of each client; ConfigurationError if there are too many in all."""
         clients = self.settings.clients
-        if self.settings.samples is not None:
-            least, given = clients * 2 * self.settings.samples, f"2 x {self.settings.samples}"
-        else:
-            least, given = clients * LEAST_SAMPLES, f"{LEAST_SAMPLES}"
-        if least > MOST_SAMPLES:
+        samples = self.settings.samples
+        each = LEAST_SAMPLES if samples is None else 2 * samples
+        if clients * each > MOST_SAMPLES:
             raise ConfigurationError(
-                f"trace.clients = {clients}: with {given} samples each, or more, they have more than "
+                f"trace.clients = {clients}: with {each} samples each, or more, they have more than "
                 f"the {MOST_SAMPLES} of a synthetic trace; lower clients"
             )
-        if self.settings.samples is not None:
-            return np.full(clients, 2 * self.settings.samples)
+        if samples is not None:
+            return np.full(clients, each)
         sizes: Ints = generator.lognormal(4, 2, clients).astype(np.int64) + LEAST_SAMPLES
         if sizes.sum() > MOST_SAMPLES:
             raise ConfigurationError(
@@ -200,8 +205,8 @@ def _draw(
 ) -> tuple[np.ndarray, Ints]:
     """(samples, 60) the features and (samples,) the labels of all clients, client by client.
 
-    `sizes` (clients,) were the first numbers of `generator`. It draws in the order of the published
-    generators: every number depends on those before.
+    `sizes` (clients,) were the first numbers of `generator`, if they were drawn. It draws in the order of the
+    published generators: every number depends on those before.
     """
     clients = len(sizes)
     if settings.iid:
@@ -225,9 +230,9 @@ def _draw(
     return features, labels
 
 
-def _labelled(samples: Floats, weights: Floats, biases: Floats) -> Ints:
+def _labelled(samples: np.ndarray, weights: Floats, biases: Floats) -> Ints:
     """(n,) the label of each of n samples (n, 60)."""
-    labels: Ints = np.argmax(samples @ weights + biases, axis=1)
+    labels: Ints = np.argmax(samples.astype(np.float64) @ weights + biases, axis=1)
     return labels
 
 

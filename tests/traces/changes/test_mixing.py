@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 from scipy import linalg
 
-from emulator.arrays import Floats32, Ints
+from emulator.arrays import Floats, Floats32, Ints
 from emulator.errors import ConfigurationError
 from emulator.seeding import RandomStreams
 from tests.traces.tiny import Row, trace_of
 from traces.changes.changed import with_changes
-from traces.changes.mixing import MOST_MIXED, check_mix, mixed, new_order, orthogonal_map
+from traces.changes.features import check_features
+from traces.changes.mixing import MOST_MIXED, check_mix, drawn_map, new_order, orthogonal_map
 from traces.changes.settings import Change, Mixing
 from traces.images import ImageSet
 from traces.trace import Trace
@@ -38,30 +39,36 @@ def held(trace: Trace, step: int, client: int = 0, split: Any = "train") -> tupl
     return trace.features(rows), PIXELS[trace.table.take("image", rows)]
 
 
+def of_seed(size: int, strength: float, seed: int) -> Floats:
+    return orthogonal_map(size, strength, np.random.default_rng(seed))
+
+
 @pytest.mark.parametrize("size", [2, 3, 12, 64])
 @pytest.mark.parametrize("strength", [1.0, 0.5, 0.01])
 def test_an_orthogonal_map_loses_nothing_and_mirrors_nothing(size: int, strength: float) -> None:
-    whole = orthogonal_map(size, strength, seed=5)
+    whole = of_seed(size, strength, 5)
     assert np.abs(whole @ whole.T - np.eye(size)).max() < 1e-12
     assert np.linalg.det(whole) == pytest.approx(1.0, abs=1e-12)
 
 
 def test_strength_is_a_share_of_each_angle_as_the_matrix_exponential_has_it() -> None:
-    whole = orthogonal_map(9, 1.0, seed=5)
+    whole = of_seed(9, 1.0, 5)
     for strength in (0.25, 0.7):
         expected = linalg.expm(strength * np.real(linalg.logm(whole)))
-        assert np.abs(orthogonal_map(9, strength, seed=5) - expected).max() < 1e-12
-    turn = orthogonal_map(2, 0.5, seed=3)  # by half the angle
-    assert 2 * np.arctan2(turn[0, 1], turn[0, 0]) == pytest.approx(
-        np.arctan2(*orthogonal_map(2, 1.0, seed=3)[0, ::-1])
-    )
+        assert np.abs(of_seed(9, strength, 5) - expected).max() < 1e-12
+    turn, half = of_seed(2, 1.0, 3), of_seed(2, 0.5, 3)
+    angles = [np.arctan2(each[0, 1], each[0, 0]) for each in (turn, half)]
+    assert angles[1] == pytest.approx(angles[0] / 2)
 
 
-def test_rotations_are_uniform_no_direction_is_preferred() -> None:
-    # Of a uniform rotation of 3 dimensions the trace, 1 + 2 cos(angle), has mean 0 and variance 1.
-    traces = [np.trace(orthogonal_map(3, 1.0, seed)) for seed in range(2000)]
-    assert np.mean(traces) == pytest.approx(0, abs=4 / 2000**0.5)
-    assert np.var(traces) == pytest.approx(1, abs=0.1)
+def test_no_direction_is_preferred_and_angles_are_uniform() -> None:
+    # Of 3 dimensions the trace is 1 + 2 cos(angle), of mean 1 and variance 2.
+    maps = np.array([of_seed(3, 1.0, seed) for seed in range(4000)])
+    traces = np.trace(maps, axis1=1, axis2=2)
+    assert traces.mean() == pytest.approx(1, abs=4 * (2 / 4000) ** 0.5)
+    assert traces.var() == pytest.approx(2, rel=0.1)
+    # The mean of all maps is a third of the mean trace, along the diagonal.
+    assert np.abs(maps.mean(axis=0) - np.eye(3) / 3).max() < 4 * (2 / 4000) ** 0.5
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -73,21 +80,21 @@ def test_strength_0_is_no_change_to_the_bit(kind: str) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_sample_is_mixed_the_same_whatever_is_read_with_it(kind: str) -> None:
     samples = np.random.default_rng(1).normal(size=(700, 8, 9)).astype(np.float32) * 50
-    mix = Mixing.model_validate(kind)
-    together = mixed(samples, mix, seed=4)
+    mixed = drawn_map(Mixing.model_validate(kind), 1.0, (8, 9), seed=4)
+    together = mixed(samples)
     assert together.dtype == np.float32
     for some in (slice(0, 1), slice(3, 300), slice(699, 700)):
-        assert np.array_equal(mixed(samples[some], mix, seed=4), together[some])
-    assert len(mixed(samples[:0], mix, seed=4)) == 0
+        assert np.array_equal(mixed(samples[some]), together[some])
+    assert mixed(samples[:0]).shape == (0, 8, 9)
 
 
 def test_an_orthogonal_mix_is_the_product_with_its_map() -> None:
     units = np.repeat([1e-3, 1.0, 1e6], 20)[:, None]
     samples = (units * np.random.default_rng(1).normal(size=(60, 16))).astype(np.float32)
-    made = mixed(samples, Mixing(kind="orthogonal"), seed=2)
-    expected = samples.astype(np.float64) @ orthogonal_map(16, 1.0, seed=2)
+    made = drawn_map(Mixing(kind="orthogonal", strength=0.8), 0.5, (16,), seed=2)(samples)
+    table = orthogonal_map(16, 0.4, RandomStreams(2).generator("mix"))
     largest = np.abs(samples).max(axis=1, keepdims=True)
-    assert (np.abs(made - expected) / largest).max() < 1e-6
+    assert (np.abs(made - samples.astype(np.float64) @ table) / largest).max() < 1e-6
     assert np.linalg.norm(made, axis=1) == pytest.approx(np.linalg.norm(samples, axis=1), rel=1e-5)
 
 
@@ -95,9 +102,9 @@ def test_gains_and_curves_are_those_of_their_formulas() -> None:
     samples = np.linspace(-2, 2, 30, dtype=np.float32).reshape(10, 3)
     a, b, c = RandomStreams(6).generator("mix").standard_normal((3, 3))
     for strength in (0.3, 1.0):
-        gains = mixed(samples, Mixing(kind="gains", strength=strength), seed=6)
+        gains = drawn_map(Mixing(kind="gains", strength=strength), 1.0, (3,), seed=6)(samples)
         assert gains == pytest.approx(samples * np.exp(strength * a) + strength * b, abs=1e-6)
-        curves = mixed(samples, Mixing(kind="monotone", strength=strength), seed=6)
+        curves = drawn_map(Mixing(kind="monotone", strength=strength), 1.0, (3,), seed=6)(samples)
         bent = np.exp(a) * np.tanh(np.exp(b) * (samples - c))
         assert curves == pytest.approx(samples + strength * bent, abs=1e-6)
         assert (np.diff(curves, axis=0) > 0).all()
@@ -105,7 +112,7 @@ def test_gains_and_curves_are_those_of_their_formulas() -> None:
 
 @pytest.mark.parametrize("size", [2, 3, 7])
 def test_channels_lie_in_another_order(size: int) -> None:
-    orders: list[Ints] = [new_order(size, seed) for seed in range(40)]
+    orders: list[Ints] = [new_order(size, np.random.default_rng(seed)) for seed in range(40)]
     assert all(sorted(order) == list(range(size)) for order in orders)
     assert not any((order == np.arange(size)).all() for order in orders)
     features, images = held(changed({"what": {"mix": "channels"}}), 3)
@@ -177,15 +184,26 @@ def test_a_mix_is_a_true_concept_like_any_other_change() -> None:
 )
 def test_samples_that_cannot_be_mixed_are_refused(kind: str, shape: tuple[int, ...], says: str) -> None:
     with pytest.raises(ConfigurationError) as refused:
-        check_mix(Mixing.model_validate(kind), shape, "trace.changes.0", integers=False)
+        check_mix(Mixing.model_validate(kind), shape, 1, "trace.changes.0")
     assert str(refused.value).startswith("trace.changes.0: mix: ")
     assert says in str(refused.value)
     assert "\n" not in str(refused.value)
 
 
+def test_more_levels_of_strength_than_memory_has_room_for_are_refused() -> None:
+    check_mix(Mixing(kind="orthogonal"), (28, 28), 27, "trace.changes.0")
+    with pytest.raises(ConfigurationError) as refused:
+        check_mix(Mixing(kind="orthogonal"), (28, 28), 28, "trace.changes.0")
+    assert str(refused.value) == (
+        "trace.changes.0.magnitude: has 28 levels, each an orthogonal map of 784 features; at most 27 are "
+        "supported; lower over, or lengthen trace.rounds_per_step"
+    )
+
+
 def test_tokens_are_not_mixed() -> None:
+    mix = Change.model_validate({"what": {"mix": "gains"}, "on": "held"}).what[0]
     with pytest.raises(ConfigurationError, match="whole numbers, such as tokens, which no map leaves whole"):
-        check_mix(Mixing(kind="gains"), (20,), "trace.changes.0", integers=True)
+        check_features(mix, (20,), "trace.changes.0", integers=True)  # type: ignore[arg-type]
 
 
 def test_labels_that_are_given_follow_no_rule() -> None:
