@@ -68,6 +68,7 @@ from experiments.results.reading.recorded import (
     Target,
     at_threshold,
     is_target,
+    is_threshold,
     refuse_too_many_runs,
 )
 from traces.availability import AVAILABILITIES, AvailabilitySource
@@ -645,7 +646,7 @@ def _at_thresholds(name: str, detector: Any) -> dict[str, Any]:
     if key is None:
         having = ", ".join(known for known in DETECTORS.ours() if DETECTORS.find(known).threshold)
         raise ValueError(f"{name}.{THRESHOLDS}: {kind!r} has no threshold; leave it out, or take {having}")
-    are_numbers = isinstance(values, list | tuple) and all(type(value) in (int, float) for value in values)
+    are_numbers = isinstance(values, list | tuple) and all(is_threshold(value) for value in values)
     if not are_numbers or not len({*values}) == len(values) > 1 or key in settings:
         rule = f"must be two different numbers or more, in the place of {key}, which is left out"
         raise ValueError(f"{name}.{THRESHOLDS} = {values!r}: {rule}")

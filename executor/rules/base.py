@@ -81,7 +81,9 @@ class LocalRun:
         Returns:
             The gradient.
         """
-        moves = gradient if self.still is None else gradient.masked_fill(self.still, 0)
+        moves = gradient
+        for fixed in (self.frozen, self.still):
+            moves = moves if fixed is None else moves.masked_fill(fixed, 0)
         return gradient.div_((moves.norm(dim=1, keepdim=True) / norm).clamp_(min=1))
 
     def keep_first(self, active: int) -> None:

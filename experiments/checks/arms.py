@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import get_args
@@ -424,17 +423,29 @@ def _refuse_detectors(parts: Parts, arm: Arm, *, scored: bool) -> None:
 
 def _refuse_thresholds(parts: Parts, arm: Arm) -> None:
     """ConfigurationError for a detector at several thresholds, if anything depends on what it flags."""
-    several = Counter(curve_of(name)[0] for name in parts.detectors if curve_of(name)[0] != name)
-    for name, detector in parts.detectors.items():
-        curve = curve_of(name)[0]
-        is_read = any(curve in group for group in parts.clusterer.reads_detectors.values())
-        # Reports are compared with those that earlier flags brought about.
-        acts = {REPRESENTATION: True, "arrivals": bool(parts.schedules), TRAINING: is_read}
-        if several[curve] > 1 and acts[detector.watches]:
-            swept = f"arm.{arm.name}.detectors.{curve}.{detector.threshold}=..."
+    curves: dict[str, list[str]] = {}
+    for name in parts.detectors:
+        curves.setdefault(curve_of(name)[0], []).append(name)
+    read = {name for names in parts.clusterer.reads_detectors.values() for name in names}
+    for curve, names in curves.items():
+        if len(names) < 2:
+            continue
+        detectors = [parts.detectors[name] for name in names]
+        alike = {
+            (type(each), *sorted(each.settings.model_dump(exclude={each.threshold or ""}).items()))
+            for each in detectors
+        }
+        if len(alike) > 1:
             raise ConfigurationError(
-                f"detectors.{curve}: what it flags changes the run, so its thresholds cannot share an arm; "
-                f"play each in a run of its own, as by --sweep {swept}"
+                f"detectors: {', '.join(names)} are named as one at several thresholds, and differ in other "
+                f"ways; name them without @ and a number"
+            )
+        # Reports are compared with those that earlier flags brought about.
+        watched = detectors[0].watches
+        if watched == REPRESENTATION or (watched == "arrivals" and parts.schedules) or read & {curve, *names}:
+            raise ConfigurationError(
+                f"detectors.{curve}: what it flags may change the run, so thresholds cannot share an arm; "
+                f"leave out thresholds, and play each in an arm of its own"
             )
 
 

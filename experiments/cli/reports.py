@@ -160,6 +160,7 @@ def print_detection(path: Path, output: OutputFormat) -> None:
     """
     from experiments.results.frames.result_frames import ResultFrames  # imports pandas
 
+    shown = {}
     for item in ResultFrames.read(path).experiments:
         if item.summary.detection is None:
             raise NotRecordedError(str(item.directory.path), "decisions of detectors", DETECTION)
@@ -167,12 +168,15 @@ def print_detection(path: Path, output: OutputFormat) -> None:
         if not curves:
             raise InputError(
                 f"{item.directory.path}: no detector was played at several thresholds with drifts to find; "
-                f"give one a list, as {{ kind = 'ddm', thresholds = [2, 3] }}, and score rounds with drifts"
+                f"give one of training a list, as {{ kind = 'ddm', thresholds = [2, 3] }}, and score rounds "
+                f"with drifts"
             )
-        if output is OutputFormat.JSON:
-            print_json([curve.as_json() for curve in curves])
-        else:
-            print_noted(item.summary.name, at_rates(curves))
+        shown[str(item.directory.path)] = item.summary.name, curves
+    if output is OutputFormat.JSON:
+        print_json({place: [curve.as_json() for curve in curves] for place, (_, curves) in shown.items()})
+        return
+    for name, curves in shown.values():
+        print_noted(name, at_rates(curves))
 
 
 def write_results_of(

@@ -82,6 +82,21 @@ def test_a_norm_is_over_what_the_step_moves_whatever_the_one_before_it_moved(cli
     assert run.present.numpy()[0] == pytest.approx([-6 * shares[0], -8 * shares[0], -24 * shares[1]])
 
 
+@pytest.mark.parametrize("kind", ["clip", "feddyn"])
+def test_parameters_that_no_step_moves_have_no_part_in_a_norm(kind: str) -> None:
+    """A frozen weight of 100 is far from the origin; the gradient (3, 4) has the norm 5, and is not clipped."""
+    clipping = rule("clip", norm=5) if kind == "clip" else rule("feddyn", alpha=1.0, clip=5)
+    layout = {"frozen": Segment(0, 1, (1,), trainable=False), "weight": Segment(1, 3, (2,))}
+    chain = build_chain([clipping, rule("sgd")], layout)
+    received = torch.tensor([[100.0, 0.0, 0.0]]).double()
+    state = chain.remembered(received, {})
+    settings = {"learning_rate": column(1)}
+    run = LocalRun(received, received.clone(), settings, state, frozen=chain.frozen, steps=column(1))
+    chain.begin(run)
+    chain.step(run, torch.tensor([[50.0 if kind == "clip" else 0.0, 3.0, 4.0]]).double())
+    assert run.present.numpy()[0, 1:] == pytest.approx([-3.0, -4.0])
+
+
 def test_steps_that_are_clipped_have_no_norm_of_a_constant_gradient_and_are_no_plain_descent() -> None:
     chain = build_chain([rule("clip"), rule("sgd")])
     assert chain.facts.form is None

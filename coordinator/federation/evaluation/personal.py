@@ -142,7 +142,7 @@ class Personal:
             return None
         state = {name: updates.state[name][rows] for name in sorted(self._slots)}
         trained = trained_models(updates.take(rows), received[start[rows]])
-        own, shares = trained.copy(), np.zeros(len(rows))
+        own, shares = trained if self._mixes is None else trained.copy(), np.zeros(len(rows))
         if state:
             finite = np.logical_and.reduce([np.isfinite(slot).all(axis=1) for slot in state.values()])
             some = {name: slot[finite] for name, slot in state.items()}

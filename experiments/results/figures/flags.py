@@ -18,7 +18,7 @@ from experiments.results.reading.header_truth import clients_of
 from experiments.results.reading.not_recorded import DETECTION, NotRecordedError
 from experiments.results.reading.run_directory import ReportedRun
 from experiments.results.statistics.detection.columns import drifts_of
-from experiments.results.statistics.detection.curves import DELAYS, FOUND, RATES, Curve, curves_of
+from experiments.results.statistics.detection.curves import DELAY, FOUND, RATES, Curve, curves_of
 from experiments.results.tables.report import Report
 
 DRIFT_COLOUR = "#cbd2d9"
@@ -120,7 +120,7 @@ def operating_figure(curves: Sequence[Curve]) -> PlainFigure:
 
     At first it shows twice the largest of the `RATES`; thresholds may lie to the right of that.
     """
-    titles = {FOUND: "drifts found (share)", DELAYS[0]: "their mean delay (rounds)"}
+    titles = {FOUND: "drifts found (share)", DELAY: "their mean delay (rounds)"}
     y_title = " or ".join(titles.values())
     figure = blank_figure(460, x_title="false alarms per 1,000 decisions", y_title=y_title)
     figure.update_xaxes(range=[-0.02 * RATES[-1], 2 * RATES[-1]])

@@ -258,12 +258,11 @@ _DETECTION: Mapping[str, Column] = {
     "delay_rounds_mean": Column("rounds from a found drift to its flag, the mean", "rounds", NOT_FOUND),
     "delay_rounds_median": Column("rounds from a found drift to its flag, the median", "rounds", NOT_FOUND),
     "delay_rounds_90": Column("the rounds that 90 % of found drifts do not exceed", "rounds", NOT_FOUND),
-    "delay_s_mean": Column(
-        "time from the opening of the round in which a found drift begins to its flag, the mean",
+    "delay_s_median": Column(
+        "time from the opening of the round in which a found drift begins to its flag, the median",
         SECONDS,
         NOT_FOUND,
     ),
-    "delay_s_median": Column("the same time, the median", SECONDS, NOT_FOUND),
     "delay_s_90": Column("the time that 90 % of found drifts do not exceed", SECONDS, NOT_FOUND),
     "asked_s_median": Column(
         "the part of that time up to the first decision about the client, the median", SECONDS, NOT_FOUND

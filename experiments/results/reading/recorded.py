@@ -195,6 +195,13 @@ def at_threshold(curve: str, threshold: float) -> str:
     return f"{curve}@{threshold}"
 
 
+def is_threshold(value: object) -> bool:
+    """Whether it is a number that the name of a detector can have."""
+    return (
+        type(value) in (int, float) and THRESHOLD.fullmatch(str(value)) is not None and len(str(value)) < 25
+    )
+
+
 def curve_of(name: str) -> tuple[str, float | None]:
     """(curve, threshold) of the name of a detector; of another one, the whole name, and None.
 

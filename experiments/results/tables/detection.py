@@ -9,7 +9,7 @@
     delay_rounds_mean, delay_rounds_median, delay_rounds_90
                            rounds from a found drift to its flag: the mean, the median, and what 90 % do not
                            exceed
-    delay_s_mean, delay_s_median, delay_s_90
+    delay_s_median, delay_s_90
                            the same in virtual seconds, from the opening of the round in which it begins
     asked_s_median, found_s_median
                            of that delay, and so of found drifts only, the part until the first decision about
@@ -34,7 +34,7 @@ from typing import TYPE_CHECKING
 from experiments.results.reading.detection import CHANGED, DetectionSettings
 from experiments.results.reading.not_recorded import DETECTION
 from experiments.results.statistics.comparisons import Comparison
-from experiments.results.statistics.detection.curves import DELAYS, FOUND, RATE, RATES, Curve, curves_of
+from experiments.results.statistics.detection.curves import DELAY, FOUND, RATES, Curve, curves_of
 from experiments.results.statistics.summary import Summary
 from experiments.results.tables.cells import NOTHING, Cell
 from experiments.results.tables.quantities import SECONDS, SHARE, Quantity, any_measured, is_ever_above_0
@@ -83,17 +83,16 @@ BY_DECISION = (
 )
 
 AT_RATE = (
-    Quantity(RATE, None, "", "false alarms"),
     Quantity(FOUND, None, SHARE, "found"),
-    Quantity(DELAYS[0], None, "", "mean delay, rounds"),
-    Quantity(DELAYS[1], None, SECONDS, "mean delay, time"),
+    Quantity(DELAY, None, "", "of those: mean delay, rounds"),
 )
 """The columns of detectors at a rate of false alarms."""
 
 BY_LOT = (
     "Figures are those of a detector whose clients draw one of the two thresholds by lot, so that its false "
-    "alarms are in the mean what is compared; intervals are over seeds at this lot. Delays are of drifts "
-    "that were found. A dash is outside of the false alarms that were played, which are in brackets."
+    "alarms are in the mean what is compared; intervals count that these differ by seed. Delays compare only "
+    "where as much is found. A dash: no two played thresholds enclose the rate; what they reached is in "
+    "brackets."
 )
 
 LATCHES = (
@@ -141,7 +140,7 @@ def at_rates(curves: Sequence[Curve]) -> NotedTable:
     known = text_table(AT_RATE, [Comparison("", [], [], is_reference=False, figures=of) for of in figures])
     cells, rows = iter(known.rows), []
     for rate, curve, point in points:
-        played = f"({curve.points[0].place[0]:.2g} to {curve.points[-1].place[0]:.2g})"
+        played = f"({curve.points[0].place[0]:.3g} to {curve.points[-1].place[0]:.3g})"
         between = played if point is None else "{:g} to {:g}".format(*point.thresholds)
         shown = [Cell(NOTHING)] * len(AT_RATE) if point is None else next(cells)[1]
         rows.append((curve.arm, [Cell(f"{rate:g}"), Cell(curve.name), Cell(between), *shown]))

@@ -226,13 +226,32 @@ def test_an_orthogonal_map_is_undone_where_the_means_of_labels_determine_it() ->
     adaptation = transformed(orthogonal=True, by="class_means")
     first = a_view([[2] * 4], held=holding((plain, labels)))
     adaptation.sent_out(first, adaptation.adapt(first))
-    maps = [np.eye(3), orthogonal_map(3, 1.0, seed=1), orthogonal_map(3, 0.3, seed=2)]
+    maps = [np.eye(3), *(orthogonal_map(3, share, np.random.default_rng(1)) for share in (1.0, 0.3))]
     clients = [(plain @ each).astype(np.float32) for each in maps]
     view = a_view([[2] * 4] * 3, held=holding(*((each, labels) for each in clients)))
     served = adaptation.adapt(view)
     assert served.ways is not None
     for row, each in enumerate(clients):
         assert np.abs(adaptation.read(each, np.repeat(served.ways[row], 8, axis=0)) - plain).max() < 1e-5
+
+
+def test_an_orthogonal_map_is_undone_whatever_labels_a_client_has_more_of_or_lacks() -> None:
+    """The means of labels alone count: not how many samples each has, and none that only one side has."""
+    means, turn = (
+        np.random.default_rng(4).normal(size=(5, 3)),
+        orthogonal_map(3, 1.0, np.random.default_rng(1)),
+    )
+    adaptation = transformed(orthogonal=True, by="class_means")
+    first = a_view([[1] * 5], held=holding((means[[0, 0, 0, 1, 2, 3]], [0, 0, 0, 1, 2, 3])))
+    adaptation.sent_out(first, adaptation.adapt(first))
+    labels = [0, 1, 1, 1, 1, 2, 3, 4]
+    view = a_view([[1] * 5] * 2, held=holding((means[labels] @ turn, labels), (means[[2, 2]] @ turn, [2, 2])))
+    served = adaptation.adapt(view)
+    assert served.ways is not None
+    plain = means[labels].astype(np.float32)
+    read = adaptation.read((plain @ turn).astype(np.float32), np.repeat(served.ways[0], 8, axis=0))
+    assert np.abs(read - plain)[labels != np.array(4)].max() < 1e-5
+    assert np.isnan(served.ways[1]).all()  # one label alone: as it is
 
 
 def test_directions_that_no_means_of_labels_have_are_left_out() -> None:

@@ -570,21 +570,34 @@ NEWS: dict[str, Any] = {"news": {"kind": "stepd", "thresholds": [0.01, 0.05]}}
 GROUPS: dict[str, Any] = {"kind": "drift_groups", "groups": {"sudden": ["jump"]}}
 
 
+ONE: dict[str, Any] = {"kind": "drift_groups", "groups": {"sudden": ["jump@2"]}}
+
+
 @pytest.mark.parametrize(
-    ("arm", "key"),
+    ("arm", "curve"),
     [
-        ({"detectors": FAR, "clusterer": "fielding"}, "far.eps"),
-        ({"detectors": NEWS, "schedules": ["slowness"]}, "news.significance"),
-        ({"detectors": SWEPT, "clusterer": GROUPS}, "jump.threshold"),
+        ({"detectors": FAR, "clusterer": "fielding"}, "far"),
+        ({"detectors": NEWS, "schedules": ["slowness"]}, "news"),
+        ({"detectors": SWEPT, "clusterer": GROUPS}, "jump"),
+        ({"detectors": SWEPT, "clusterer": ONE}, "jump"),
     ],
 )
-def test_thresholds_that_would_change_each_other_are_refused(arm: dict[str, Any], key: str) -> None:
+def test_thresholds_that_would_change_each_other_are_refused(arm: dict[str, Any], curve: str) -> None:
     problem = (
-        rf"^arm 'a': detectors\.{key.split('.')[0]}: what it flags changes the run, so its thresholds cannot "
-        rf"share an arm; play each in a run of its own, as by --sweep arm\.a\.detectors\.{key}=\.\.\.$"
+        rf"^arm 'a': detectors\.{curve}: what it flags may change the run, so thresholds cannot share an "
+        rf"arm; leave out thresholds, and play each in an arm of its own$"
     )
     with pytest.raises(ConfigurationError, match=problem):
         checked(arm=[{"name": "a", **arm}], trace=SWAPPED, detection={})
+
+
+@pytest.mark.parametrize("other", ["eddm", {"kind": "ddm", "threshold": 2, "signal": "losses"}])
+def test_names_of_thresholds_are_of_one_detector(other: Any) -> None:
+    detectors = {"x@1": {"kind": "ddm", "threshold": 1}, "x@2": other}
+    with pytest.raises(
+        ConfigurationError, match=r"detectors: x@1, x@2 are named as one at several thresholds"
+    ):
+        checked(arm=[{"name": "a", "detectors": detectors}], trace=SWAPPED, detection={})
 
 
 def test_thresholds_fit_an_arm_in_which_nothing_depends_on_their_flags() -> None:

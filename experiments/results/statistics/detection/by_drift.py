@@ -107,7 +107,6 @@ def score_drifts(
         "delay_rounds_mean": _mean(rounds),
         "delay_rounds_median": _median(rounds),
         "delay_rounds_90": _ninety(rounds),
-        "delay_s_mean": _mean(delay_s[is_found]),
         "delay_s_median": _median(delay_s[is_found]),
         "delay_s_90": _ninety(delay_s[is_found]),
         "asked_s_median": _median(asked_s[is_found]),

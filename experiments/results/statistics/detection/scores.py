@@ -29,7 +29,7 @@ FIGURES = {
     **dict.fromkeys(("drifts", "found", "never_asked"), COUNT),
     **dict.fromkeys(("recall_asked", "recall_all"), SHARE),
     **dict.fromkeys(("delay_rounds_mean", "delay_rounds_median", "delay_rounds_90"), AMOUNT),
-    **dict.fromkeys(("delay_s_mean", "delay_s_median", "delay_s_90"), AMOUNT),
+    **dict.fromkeys(("delay_s_median", "delay_s_90"), AMOUNT),
     **dict.fromkeys(("asked_s_median", "found_s_median"), AMOUNT),
     **dict.fromkeys(("false_alarms", "repeats"), COUNT),
     "false_alarms_per_1000": AMOUNT,
