@@ -84,7 +84,7 @@ def test_a_norm_is_over_what_the_step_moves_whatever_the_one_before_it_moved(cli
 
 @pytest.mark.parametrize("kind", ["clip", "feddyn"])
 def test_parameters_that_no_step_moves_have_no_part_in_a_norm(kind: str) -> None:
-    """A frozen weight of 100 is far from the origin; the gradient (3, 4) has the norm 5, and is not clipped."""
+    """A frozen weight is 100; the gradient (3, 4) of the others has the norm 5, and is not clipped."""
     clipping = rule("clip", norm=5) if kind == "clip" else rule("feddyn", alpha=1.0, clip=5)
     layout = {"frozen": Segment(0, 1, (1,), trainable=False), "weight": Segment(1, 3, (2,))}
     chain = build_chain([clipping, rule("sgd")], layout)
