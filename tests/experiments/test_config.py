@@ -432,7 +432,7 @@ def test_arms_that_are_not_a_list_of_tables_are_refused_with_and_without_parts(a
         (
             {"training": {"model": "vit"}},
             "x.toml: training.model = 'vit': unknown model 'vit'; choices: cnn, context, linear, masked, "
-            "mixture, mlp, resnet, resnet18, shufflenet_v2, vit_tiny",
+            "mixture, mlp, random_features, resnet, resnet18, shufflenet_v2, vit_tiny",
         ),
         (
             {"arm": [{"name": "a", "clusterer": {"kind": "fielding", "treshold": 1}}]},
@@ -479,7 +479,7 @@ def test_arms_that_are_not_a_list_of_tables_are_refused_with_and_without_parts(a
         (
             {"training": {"model": ["mlp"]}},
             "x.toml: training.model: must be a name, or a table with 'kind'; choices: cnn, context, "
-            "linear, masked, mixture, mlp, resnet, resnet18, shufflenet_v2, vit_tiny",
+            "linear, masked, mixture, mlp, random_features, resnet, resnet18, shufflenet_v2, vit_tiny",
         ),
     ],
 )

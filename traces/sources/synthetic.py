@@ -58,7 +58,6 @@ class SyntheticSettings(ChangingSettings):
         False,
         description="one rule of labels and one distribution of features for all clients, in place of alpha "
         "and beta (FedProx's Synthetic IID)",
-        examples=[True],
     )
     samples: Annotated[int, Number(ge=1, le=MOST_SAMPLES)] | None = Field(
         None,
@@ -75,8 +74,10 @@ class SyntheticSettings(ChangingSettings):
 
     @model_validator(mode="after")
     def _has_one_distribution(self) -> SyntheticSettings:
-        if self.iid and (given := [key for key in ("alpha", "beta") if key in self.model_fields_set]):
-            raise ValueError(f"iid = true: clients do not differ; leave out {' and '.join(given)}")
+        fields = type(self).model_fields
+        differs = [key for key in ("alpha", "beta") if getattr(self, key) != fields[key].default]
+        if self.iid and differs:
+            raise ValueError(f"iid = true: clients do not differ; leave out {' and '.join(differs)}")
         return self
 
     @field_validator("data_seed", mode="before")
