@@ -114,7 +114,7 @@ class GradientAt(Protocol):
     """
 
     def __call__(self, parameters: Tensor, beside: Beside = None) -> Tensor:
-        """See above."""
+        """(n, Q) the gradient at `parameters` (n, Q)."""
 
 
 class LocalRule(plugins.Configured, ABC):
