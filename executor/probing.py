@@ -16,7 +16,6 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.func import vmap
-from torch.nn import functional
 from torch.nn.modules.batchnorm import _NormBase
 
 from emulator.errors import ConfigurationError, shorten
@@ -108,8 +107,7 @@ def _in_training(model: FlatModel, named: Mapping[str, Tensor], features: Tensor
         logits = module(features.clone())
         _refuse_other_outputs(model, logits)
         forward, drawn = len(computed), len(chance.drawn)
-        loss = functional.cross_entropy(logits, torch.arange(SAMPLES) % model.num_labels)
-        torch.autograd.grad(loss, wanted, materialize_grads=True)
+        torch.autograd.grad(logits.sum(), wanted, materialize_grads=True)
         again = [f"layer {layer.name!r}" for layer in computed[forward:]]
         if again or len(chance.drawn) > drawn:
             raise ConfigurationError(
@@ -254,12 +252,14 @@ def _told(error: Exception) -> str:
 
 
 def _refuse_other_outputs(model: FlatModel, logits: Any) -> None:
-    expected = (SAMPLES, model.num_labels)
+    shape = model.objective.output_shape(model.sample_shape, model.num_outputs)
+    expected = (SAMPLES, *shape)
+    of = " of its tokens" if len(shape) > 1 else ""
     made = tuple(logits.shape) if isinstance(logits, Tensor) else type(logits).__name__
     if made != expected:
         raise ConfigurationError(
-            f"{model.name}: must make logits of shape {expected} of {SAMPLES} samples, one for each of the "
-            f"{model.num_labels} labels, and makes {made}; an argument named num_labels gets the trace's"
+            f"{model.name}: must make outputs of shape {expected} of {SAMPLES} samples, {model.num_outputs} "
+            f"for each{of}, and makes {made}; an argument named num_outputs gets that number"
         )
     if not (logits.dtype.is_floating_point and logits.isfinite().all()):
         raise ConfigurationError(

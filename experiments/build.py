@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from pydantic import ValidationError
 
 from coordinator.adaptations import Adaptation
 from coordinator.adaptations.context import WithContext
@@ -47,9 +48,10 @@ from executor.flops import forward_flops
 from executor.malloc import give_back_freed_memory
 from executor.models.files import ModelStart
 from executor.models.settings import ContextSettings
+from executor.objectives.base import Objective
 from executor.probing import Probed
 from executor.replicas import ReplicatedExecutor
-from experiments.config import Arm, Experiment
+from experiments.config import Arm, Experiment, StatedObjective
 from experiments.devices import assign_devices
 from experiments.locating import Locate
 from experiments.stopwatch import Stopwatch
@@ -294,9 +296,34 @@ def build_executor(experiment: Experiment, arm: Arm, world: World) -> LocalExecu
         arm.training.batch_norm,
         world.probed.get(repr(arm.training.model)),
         start_of(arm, world),
+        objective_of(experiment, world.trace),
     )
     world.probed[repr(arm.training.model)] = executor.probed
     return executor
+
+
+def objective_of(experiment: Experiment, trace: Trace) -> Objective:
+    """The objective of a configuration, or the one that its trace states.
+
+    Raises:
+        ConfigurationError: The samples have not what it reads, or the trace states none that is known.
+    """
+    chosen = _chosen_objective(experiment, trace)
+    objective: Objective = chosen.build()
+    objective.check(trace, chosen.kind)
+    return objective
+
+
+def _chosen_objective(experiment: Experiment, trace: Trace) -> Chosen[Any]:
+    if experiment.training.objective is not None:
+        return experiment.training.objective
+    stated = {"objective": "labels" if trace.objective is None else trace.objective}
+    try:
+        return StatedObjective.model_validate(stated).objective
+    except ValidationError as error:
+        from experiments.remedies.mistakes import mistakes
+
+        raise ConfigurationError(f"the trace states no objective: {mistakes(error, stated)[0]}") from error
 
 
 def build_adaptation(arm: Arm) -> Adaptation:
@@ -365,6 +392,13 @@ HEADER: Mapping[str, HeaderField] = {
     "seed": HeaderField("seed of the run"),
     "num_clients": HeaderField("number of clients"),
     "num_labels": HeaderField("number of labels"),
+    "outputs": HeaderField(
+        "number of outputs of a model, of a sample or of each of its tokens", "if it is not `num_labels`"
+    ),
+    "objective": HeaderField(
+        "`kind` of the objective, and the `word` for the mean of its hits, which stand as accuracy",
+        'if it is not "labels"',
+    ),
     "num_parameters": HeaderField("number of parameters of a model"),
     "base": HeaderField(
         "number of frozen parameters, which each client downloads once, with its first model",
@@ -473,6 +507,7 @@ def run_header(
         "seed": world.streams.seed,
         "num_clients": world.trace.num_clients,
         "num_labels": world.trace.num_labels,
+        **_objective_of(experiment, world.trace),
         "num_parameters": executor.num_parameters,
         **({"base": executor.solver.base} if executor.solver.base > 0 else {}),
         "strategy": executor.strategy,
@@ -489,6 +524,17 @@ def run_header(
         **_onsets_of(world.trace, beside_concepts=bool(known)),
         **_detection_of(experiment, arm, world.trace),
     }
+
+
+def _objective_of(experiment: Experiment, trace: Trace) -> dict[str, Any]:
+    """The fields of a header that tell the objective; empty if a model tells labels."""
+    objective = objective_of(experiment, trace)
+    if objective.reads == "labels":
+        return {}
+    outputs = objective.num_outputs(trace)
+    kind = _chosen_objective(experiment, trace).kind
+    beside = {} if outputs == trace.num_labels else {"outputs": outputs}
+    return {**beside, "objective": {"kind": kind, "word": objective.word}}
 
 
 def _detection_of(experiment: Experiment, arm: Arm, trace: Trace) -> dict[str, Any]:
@@ -705,5 +751,6 @@ def resolve_model_factor(experiment: Experiment, arm: Arm, world: World) -> floa
             f"state the FLOPs of its reference model; give a number, such as 1"
         )
     spec, reader = arm.training.model.build(), reader_of(arm, world.trace)
-    flops = forward_flops(spec, reader.sample_shape, reader.num_labels, reader.integers)
+    outputs = objective_of(experiment, world.trace).num_outputs(reader)
+    flops = forward_flops(spec, reader.sample_shape, outputs, reader.integers)
     return flops / world.profile.reference_flops

@@ -7,17 +7,17 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from functools import cached_property, reduce
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from emulator.arrays import Bools, Floats, Floats32, Ints
 from emulator.errors import InputError
 from emulator.messages import SampleRanges
-from emulator.ports import Split
+from emulator.ports import Split, Tokens, WithTargets
 from emulator.seeding import RandomStreams
 from traces.arrivals import DTYPES, NOISE_NUMBERS, SPLITS, STEPS_AHEAD, Arrivals, TestOn
 from traces.onsets import Onsets, merged, newest, of_concepts, of_tests
@@ -113,8 +113,8 @@ class Trace:
             test_retain_steps, test_then_train = 1, True
         if client_names is not None and len(client_names) != table.num_clients:
             raise InputError(f"trace: {len(client_names)} names of {table.num_clients} clients; each has one")
-        if noise > 0 and getattr(images, "integers", False):
-            raise InputError(f"trace: noise = {noise:g}: its samples are whole numbers; set 0")
+        if noise > 0 and getattr(images, "tokens", None) is not None:
+            raise InputError(f"trace: noise = {noise:g}: its samples are tokens, which take none; set 0")
         table.seal()
         self.table = table
         self.retain_steps = retain_steps
@@ -183,9 +183,35 @@ class Trace:
         return self._images.shape
 
     @property
+    def tokens(self) -> Tokens | None:
+        """What the tokens are that the samples consist of; None: they are none."""
+        return getattr(self._images, "tokens", None)
+
+    @property
     def integers(self) -> bool:
-        """Whether the features are whole numbers, such as token ids, which models take as such."""
-        return bool(getattr(self._images, "integers", False))
+        """Whether the features are whole numbers, as tokens are."""
+        return self.tokens is not None
+
+    @property
+    def num_targets(self) -> int:
+        """K, the number of targets that samples have beside their label."""
+        return int(getattr(self._images, "num_targets", 0))
+
+    @property
+    def objective(self) -> Mapping[str, Any] | None:
+        """The objective that comes with the data, as a table of a configuration; None: labels."""
+        return getattr(self._images, "objective", None)
+
+    def targets(self, rows: Ints) -> Floats32:
+        """Read the targets of some rows.
+
+        Args:
+            rows: table rows of shape (n,).
+
+        Returns:
+            The targets, float32 of shape (n, num_targets); only of a trace that has some.
+        """
+        return cast(WithTargets, self._images).targets(self.table.take("image", rows).astype(np.int64))
 
     def features(self, rows: Ints) -> Floats32:
         """Compute the samples of some rows.

@@ -32,7 +32,7 @@ ACTIVATIONS = 4_000_000  # outputs of the widest layer, over all models, in a ba
 
 
 Use = Callable[[slice, Tensor, Tensor], None]
-"""Consumes a batch of b rows: their slice of all rows, their logits or embeddings, their labels (b,)."""
+"""Consumes a batch of b rows: their slice of all rows, their outputs or embeddings, their targets."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Predictor:
     dense: bool
 
     def of_one(self, parameters: Floats32, rows: Ints, use: Use) -> None:
-        """Call `use` for each batch of `rows`, with logits (b, num_labels) of a model that serves clients."""
+        """Call `use` for each batch of `rows`, with outputs of a model that serves clients."""
         with self.model.bound(self.model.named(torch.tensor(parameters)), "serving") as module:
             self._batches(rows, borders_of_one(len(rows), self._blocks), module, use)
 
@@ -54,7 +54,10 @@ class Predictor:
         self._batches(rows, borders(len(rows), EVALUATION_BATCH), lambda x: self.model.embed(named, x), use)
 
     def of_many(self, models: Floats32, rows: Ints, use: Use) -> None:
-        """Call `use` for each batch of `rows`, with logits (m, num_labels, b) of `models` (m, P)."""
+        """Call `use` for each batch of `rows`, with outputs of `models` (m, P).
+
+        Those of labels are (m, num_outputs, b), others (m, b, *output_shape).
+        """
         flat = torch.tensor(models)
         if self.dense:
             layers = Layers.of(self.model, flat)
@@ -66,13 +69,14 @@ class Predictor:
 
             def stacked_logits(features: Tensor) -> Tensor:
                 logits = [self.model.logits(named, features, "scoring") for named in models_named]
-                return torch.stack(logits).mT
+                stacked = torch.stack(logits)
+                return stacked.mT if self.model.objective.reads == "labels" else stacked
 
             self._batches(rows, borders(len(rows), EVALUATION_BATCH), stacked_logits, use)
 
     @torch.inference_mode()
     def of_each(self, models: Tensor, rows: Ints, counts: Ints) -> tuple[Tensor, Tensor]:
-        """The logits (b, num_labels) of m dense `models` (m, P), each on its own samples, and their labels.
+        """The logits (b, num_outputs) of m dense `models` (m, P), each on its own samples, and their labels.
 
         The `rows` (b,) are those of the first model, then those of the next; `counts` (m,) has their numbers.
         """
@@ -86,7 +90,7 @@ class Predictor:
         # NOTE: whole rows are copied; an index for each of two axes takes each number by itself, far slower.
         logits = Layers.of(self.model, models).activations(padded.view(len(counts), most, -1))[-1]
         logits = logits.mT.flatten(0, 1).index_select(0, place)
-        return logits, torch.from_numpy(self.reader.labels(rows))
+        return logits, self.model.objective.targets(self.reader, rows)
 
     def batch_of_many(self, num_models: int) -> int:
         """The number of samples in a batch of `of_many` for `num_models` models."""
@@ -113,7 +117,8 @@ class Predictor:
     ) -> None:
         for first, last in pairwise(batch_borders):
             features = inputs(self.reader, rows[first:last])
-            use(slice(first, last), logits(features), torch.from_numpy(self.reader.labels(rows[first:last])))
+            targets = self.model.objective.targets(self.reader, rows[first:last])
+            use(slice(first, last), logits(features), targets)
 
 
 def borders(num_rows: int, size: int) -> list[int]:

@@ -16,7 +16,7 @@ OF_EVERY_MODULE = frozenset(vars(nn.Module()))
 
 
 def written(
-    kind: str, spec: ModelSpec, sample_shape: tuple[int, ...], num_labels: int
+    kind: str, spec: ModelSpec, sample_shape: tuple[int, ...], num_outputs: int
 ) -> tuple[str, list[str]]:
     """An expression that makes the module of a model, and what it calls, as "module:name".
 
@@ -29,9 +29,9 @@ def written(
     recipe: Any = spec
     if hasattr(spec, "made_of"):
         name = kind if is_own(kind) else f"{recipe.made_of.__module__}:{recipe.made_of.__qualname__}"
-        return f"{name.replace(':', '.')}(**{recipe.arguments(sample_shape, num_labels)!r})", [name]
+        return f"{name.replace(':', '.')}(**{recipe.arguments(sample_shape, num_outputs)!r})", [name]
     kinds: set[str] = set()
-    return _layer(spec.build(sample_shape, num_labels), kinds, is_ours(type(spec))), sorted(kinds)
+    return _layer(spec.build(sample_shape, num_outputs), kinds, is_ours(type(spec))), sorted(kinds)
 
 
 def _layer(layer: nn.Module, kinds: set[str], is_known: bool) -> str:

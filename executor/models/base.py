@@ -14,7 +14,7 @@ from emulator import plugins
 
 
 class ModelSpec(plugins.Configured, ABC):
-    """Base of the models; the shape of samples and the number of labels come from the trace.
+    """Base of the models; the shape of samples and the number of outputs come from the trace.
 
     `stacks` and `dense` decide which training strategy `auto` chooses on a CPU.
 
@@ -34,12 +34,14 @@ class ModelSpec(plugins.Configured, ABC):
     has_values: bool = False
 
     @abstractmethod
-    def build(self, sample_shape: tuple[int, ...], num_labels: int) -> nn.Module:
-        """A module that maps samples of shape (n, *sample_shape) to logits of shape (n, num_labels).
+    def build(self, sample_shape: tuple[int, ...], num_outputs: int) -> nn.Module:
+        """A module that maps samples of shape (n, *sample_shape) to outputs of shape (n, num_outputs).
+
+        Where outputs are of each token, as those of the objective `next_token`, it is (n, T, num_outputs).
 
         Args:
             sample_shape: The shape of one sample's features.
-            num_labels: The number of labels.
+            num_outputs: The number of outputs: of labels, by default.
 
         Returns:
             A module of any layers, but for what `executor.probing` refuses.

@@ -33,7 +33,7 @@ class VitTiny(ModelSpec):
 
     >>> import torch
     >>> with torch.device("meta"):
-    ...     model = VitTiny(VitTiny.Settings(patch=16)).build((3, 224, 224), num_labels=1000)
+    ...     model = VitTiny(VitTiny.Settings(patch=16)).build((3, 224, 224), num_outputs=1000)
     >>> sum(parameter.numel() for parameter in model.parameters())
     5717416
     """
@@ -45,7 +45,7 @@ class VitTiny(ModelSpec):
     heads: ClassVar[int] = 3
     width: ClassVar[int] = 192
 
-    def build(self, sample_shape: tuple[int, ...], num_labels: int) -> nn.Module:
+    def build(self, sample_shape: tuple[int, ...], num_outputs: int) -> nn.Module:
         channels, height, width = image_shape("vit_tiny", sample_shape)
         patch, common = self.settings.patch, gcd(height, width)
         if common % patch != 0:
@@ -58,7 +58,7 @@ class VitTiny(ModelSpec):
         patches = sequence(images=with_channels(sample_shape), proj=embedding, pixels=nn.Flatten(2))
         blocks = nn.Sequential(*(Block(self.width, self.heads) for _ in range(self.layers)))
         number = height * width // patch**2
-        return VisionTransformer(patches, number, blocks, nn.Linear(self.width, num_labels))
+        return VisionTransformer(patches, number, blocks, nn.Linear(self.width, num_outputs))
 
 
 class VisionTransformer(nn.Module):

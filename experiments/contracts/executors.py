@@ -198,7 +198,7 @@ def _check_logits(model: FlatModel, shape: Shape) -> None:
     modes: tuple[Mode, ...] = ("scoring", "serving")
     for mode in modes:
         logits = model.logits(model.named(flat), features, mode)
-        expected = (4, model.num_labels)
+        expected = (4, model.num_outputs)
         assert tuple(logits.shape) == expected, f"logits of shape {tuple(logits.shape)}, not {expected}"
         assert logits.dtype == torch.float32, f"logits are {logits.dtype}, not torch.float32"
         assert torch.isfinite(logits).all(), "logits must be finite"
@@ -231,7 +231,7 @@ def _check_gradients(model: FlatModel, shape: Shape) -> None:
     named = model.named(torch.tensor(model.initial(STREAMS, 0)))
     trained = [name for name, segment in model.layout.items() if segment.trainable]
     tensors = [named[name].requires_grad_() for name in trained]
-    reader = _Samples(shape, model.num_labels)
+    reader = _Samples(shape, model.num_outputs)
     rows = np.arange(8)
     with _named("a batch of 8 samples"):
         logits = model.logits(named, torch.from_numpy(reader.features(rows)), "scoring")
@@ -246,7 +246,7 @@ def _check_layers(model: FlatModel, shape: Shape) -> None:
     flat = torch.tensor(np.stack([model.initial(STREAMS, number) for number in range(2)]))
     if "mask" in model.layout:
         flat[:, : prod(shape) : 3] = 0
-    features = torch.from_numpy(_Samples(shape, model.num_labels).features(np.arange(5)))
+    features = torch.from_numpy(_Samples(shape, model.num_outputs).features(np.arange(5)))
     with _named("dense = True"):
         by_hand = Layers.of(model, flat).activations(features.flatten(1)[None])[-1]
         for row in range(len(flat)):
@@ -506,7 +506,7 @@ def _trained(kind: Kind, model: FlatModel, shape: Shape, chain: Chain, dtype: to
     along = dict.fromkeys(chain.facts.receives, 0.1 * starts[::-1, :size])
     strategy: Strategy = kind(model, chain)
     tasks = replace(tasks, broadcast=along)
-    reader = _Samples(shape, model.num_labels)
+    reader = _Samples(shape, model.num_outputs)
     wave = Wave(tasks, starts, everyone, reader, STREAMS, dtype, chain=chain, draws=True)
     columns: list[list[Floats]] = []
     position: list[Ints] = []
