@@ -1,6 +1,10 @@
-"""Array types shared by all packages, and a weighted sum with a fixed order of summation."""
+"""Array types shared by all packages, and sums whose last bits depend on neither threads nor order."""
 
 from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from functools import cache
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -75,3 +79,24 @@ def add_weighted_sums(
                 term *= weight
                 part += term
             total[block] += part
+
+
+def one_blas_thread() -> AbstractContextManager[Any]:
+    """Context in which matrix products and decompositions of numpy, scipy and scikit-learn run on one thread.
+
+    Several threads would change the order of sums, and so the last bits.
+    """
+    limit: AbstractContextManager[Any] = _thread_pools().limit(limits=1)
+    return limit
+
+
+@cache
+def _thread_pools() -> Any:
+    """The thread pools of this process.
+
+    NOTE: found once, since looking through all loaded libraries takes longer than a small clustering. That of
+    numpy, which is imported by then, is among them.
+    """
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()

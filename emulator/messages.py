@@ -291,18 +291,35 @@ class StepForm:
 
 
 @dataclass(frozen=True)
+class OutputMix:
+    """How a client mixes the logits of its own model with those of the model that serves it.
+
+    Those of its own count `share`, plus the number in the slot `change`, if there is one.
+    """
+
+    share: float
+    change: str | None = None
+
+    def shares(self, state: Mapping[str, Floats32], clients: int) -> Floats:
+        """(clients,) the share of each client's own model, by its rows of the slots."""
+        changes = np.zeros(clients) if self.change is None else state[self.change][:, 0]
+        return np.clip(self.share + changes.astype(np.float64), 0, 1)
+
+
+@dataclass(frozen=True)
 class SolverFacts:
     """All that the coordinator knows of a solver, joined over its rules.
 
     `state` has the slots by name, and `personal` names those of which the parameters that a client uses
-    itself are made; none if it uses the served model. `receives` names the arrays of its aggregator that are
-    sent along with each model, as large as it. Besides the update of each task `uploads` whole models are
-    sent up. Of a model `unsent` numbers stay with the client, and are sent neither way, and `statistics`, its
-    last ones, are those of batch norm, which no rule and no aggregator sees. The `base` numbers of its frozen
-    parameters are in no model: each client downloads them once. Each step takes
-    `gradients` gradients of its batch. `settings` are the numbers that rules read from a task's settings, if
-    these have them, such as "adam.beta1", with what each is if they have not. `shares` are those that its
-    aggregator must have, too, such as "feddyn.alpha". `form` is that of its steps, None if they have none.
+    itself are made; none if it uses the served model, and with `mixes` it uses both. `receives` names the
+    arrays of its aggregator that are sent along with each model, as large as it. Besides the update of each
+    task `uploads` whole models are sent up. Of a model `unsent` numbers stay with the client, and are sent
+    neither way, and `statistics`, its last ones, are those of batch norm, which no rule and no aggregator
+    sees. The `base` numbers of its frozen parameters are in no model: each client downloads them once. Each
+    step takes `gradients` gradients of its batch. `settings` are the numbers that rules read from a task's
+    settings, if these have them, such as "adam.beta1", with what each is if they have not; if it
+    `reads_samples`, tasks have `relative_samples`. `shares` are those that its aggregator must have, too,
+    such as "feddyn.alpha". `form` is that of its steps, None if they have none.
 
     If it `stops`, the steps of a task are known only once it is trained: tasks have `local_epochs` among
     their settings, the most that they take, and `epochs` is what the rule itself sets that to, if it does.
@@ -310,6 +327,7 @@ class SolverFacts:
 
     state: Mapping[str, StateSpec] = field(default_factory=dict)
     personal: frozenset[str] = frozenset()
+    mixes: OutputMix | None = None
     receives: frozenset[str] = frozenset()
     uploads: int = 0
     unsent: int = 0
@@ -317,6 +335,7 @@ class SolverFacts:
     base: int = 0
     gradients: int = 1
     settings: Mapping[str, float] = field(default_factory=dict)
+    reads_samples: bool = False
     stops: bool = False
     epochs: int | None = None
     shares: Mapping[str, float] = field(default_factory=dict)
@@ -375,8 +394,8 @@ class TrainTasks:
 
     `model` is the bank's id of the model at dispatch, `visit` the id of the visit that the task is part of.
     `settings` holds `learning_rate`, `local_steps` and `batch_size`, and the numbers of rules that a schedule
-    decides; and `local_epochs`, if the solver decides after each epoch whether to stop: then `local_steps`
-    is not read.
+    decides; `relative_samples`, the client's over their mean, if the solver reads it; and `local_epochs`, if
+    the solver decides after each epoch whether to stop: then `local_steps` is not read.
     `state` is the solver's state of each task, (n, P) or (n, 1) by its `StateSpec`; a slot that is left out
     begins as its `start` says.
     `broadcast` has, by name, an array (M, P) with a row for each of the models that tasks start from; one
@@ -689,7 +708,7 @@ def trained_models(updates: Updates, received: Floats32) -> Floats32:
     return np.hstack([received[:, : deltas.shape[1]] + deltas, updates.statistics])
 
 
-Combine = Literal["probabilities", "votes"]
+Combine = Literal["probabilities", "votes", "logits"]
 
 
 @dataclass(frozen=True)
@@ -698,7 +717,8 @@ class InferencePlan:
 
     `models` (N, width) are rows of the bank, padded with -1. `weights` (N, width) are 0 where padded, and
     each row sums to 1, or to 0 for a client without a model. `combine` is a weighted mean of the models'
-    `probabilities`, or a weighted count of their `votes` (each model's most likely label).
+    `probabilities` or of their `logits`, or a weighted count of their `votes` (each model's most likely
+    label).
 
     A client may read a model in its own way. `outputs` (N, width, L) is the output that it reads as each
     label, and `offsets` (N, width, L) is then added to these logits; None leaves them as they are. What
@@ -772,7 +792,7 @@ class KeptModels:
     client trains alone. `served` (N, width) has the labels of the models that serve each client, padded with
     -1, and `weights` (N, width) their weights as predictions are combined. The `clients` (n,) use tensors of
     their `own`, by name (n, size), in place of those of the model that serves them; None: there are some, and
-    they do not fit.
+    they do not fit. Where clients use both models by their logits, `shares` (n,) are those of their own.
     """
 
     labels: Ints
@@ -783,6 +803,7 @@ class KeptModels:
     common: bool = True
     clients: Ints = field(default_factory=lambda: NO_IDS)
     own: Mapping[str, Floats32] | None = field(default_factory=dict)
+    shares: Floats | None = None
 
 
 Metric = Literal["correct", "loss", "true_class_error", "confusion", "log_probabilities"]

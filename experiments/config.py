@@ -66,7 +66,9 @@ from experiments.results.reading.recorded import (
     REFERENCE,
     WITHOUT_CLUSTERS,
     Target,
+    at_threshold,
     is_target,
+    is_threshold,
     refuse_too_many_runs,
 )
 from traces.availability import AVAILABILITIES, AvailabilitySource
@@ -74,6 +76,9 @@ from traces.sources import SOURCES, TraceSource
 
 MOST_BATCH = 10**5
 MOST_KEPT_BYTES = 64 * 10**6
+
+THRESHOLDS = "thresholds"
+"""The key of a detector with the values of its threshold, at each of which it is played."""
 
 
 def _availability_by_path(value: Any) -> Any:
@@ -630,6 +635,24 @@ class Choice(Settings):
         return f"{value!r} is at {'the' if at_edge else 'no'} edge of its grid ({grid}); {remedy}"
 
 
+def _at_thresholds(name: str, detector: Any) -> dict[str, Any]:
+    """The table of a detector by its name; of one with `thresholds` a table at each, named `at_threshold`."""
+    kind = detector.get("kind") if isinstance(detector, Mapping) else None
+    if not isinstance(kind, str) or kind not in DETECTORS or THRESHOLDS not in detector:
+        return {name: detector}
+    settings, values = {**detector}, detector[THRESHOLDS]
+    del settings[THRESHOLDS]
+    key = DETECTORS.find(kind, f"detectors.{name}").threshold
+    if key is None:
+        having = ", ".join(known for known in DETECTORS.ours() if DETECTORS.find(known).threshold)
+        raise ValueError(f"{name}.{THRESHOLDS}: {kind!r} has no threshold; leave it out, or take {having}")
+    are_numbers = isinstance(values, list | tuple) and all(is_threshold(value) for value in values)
+    if not are_numbers or not len({*values}) == len(values) > 1 or key in settings:
+        rule = f"must be two different numbers or more, in the place of {key}, which is left out"
+        raise ValueError(f"{name}.{THRESHOLDS} = {values!r}: {rule}")
+    return {at_threshold(name, value): {**settings, key: value} for value in values}
+
+
 class PartsRow(Settings):
     """The parts that make up a method."""
 
@@ -642,7 +665,9 @@ class PartsRow(Settings):
     detectors: dict[str, Annotated[Chosen[Detector], ChoiceOf(DETECTORS)]] = Field(
         default_factory=lambda: {"changed": "changed"},
         validate_default=True,
-        description="by name: which clients drifted, and report it",
+        description="by name: which clients drifted, and report it; `thresholds` in the place of the "
+        "threshold of one, as { kind = 'ddm', thresholds = [2, 3] }, makes ddm@2 and ddm@3 of it, which "
+        "`driftscale detection` compares with others",
     )
     selector: Annotated[Chosen[Selector], ChoiceOf(SELECTORS)] = Field(
         "random", validate_default=True, description="which candidates take part in a round"
@@ -682,10 +707,15 @@ class PartsRow(Settings):
             raise ValueError(
                 f"must be a table of detectors by names of your own, as in {{ mine = {kind!r} }}"
             )
-        for name in detectors if isinstance(detectors, Mapping) else ():
+        found: dict[str, Any] = {}
+        for name, detector in detectors.items() if isinstance(detectors, Mapping) else ():
             if not 0 < len(str(name)) <= MOST_NAME_BYTES:
                 raise ValueError(f"{str(name)[:20]!r}: a name must have 1 to {MOST_NAME_BYTES} letters")
-        return detectors
+            those = _at_thresholds(name, detector)
+            if twice := found.keys() & those.keys():
+                raise ValueError(f"two are named {min(twice)!r}; name one of them otherwise")
+            found |= those
+        return found if isinstance(detectors, Mapping) else detectors
 
     @field_validator("representation")
     @classmethod

@@ -17,7 +17,7 @@ from pydantic_core import core_schema
 
 from emulator.own_parts import is_ours
 from emulator.plugins import PART
-from experiments.config import Experiment
+from experiments.config import THRESHOLDS, Experiment
 from experiments.part_kinds import PartKind, part_kinds
 from experiments.reading import SWEEP
 
@@ -29,6 +29,7 @@ TEXT, WHOLE, NUMBER, TABLE = ({"type": name} for name in ("string", "integer", "
 
 ALSO: Mapping[str, Json] = {
     "_a_number_is_constant": NUMBER,
+    "_a_word_is_its_kind": TEXT,
     "_as_text": WHOLE,
     "_file_alone": TEXT,
     "_number_alone": NUMBER,
@@ -109,11 +110,12 @@ def _settings(kind: PartKind) -> dict[str, type[BaseModel]]:
 def _part(kind: PartKind, tables: Mapping[str, Json]) -> Json:
     """The schema of a part: its name, or a table with its name and settings."""
     key, names = "source" if kind.name == "source" else "kind", kind.registry.names()
+    also = {THRESHOLDS: {"type": "array", "items": NUMBER}} if kind.name == "detector" else {}
     others: Json = {"anyOf": [OWN, {"enum": [name for name in names if name not in tables]}]}
     if key == "source":  # or a folder of images
         others = {"not": {"enum": [*tables]}}
     known: list[Json] = [
-        {**table, "properties": {key: {"const": part}, **table["properties"]}, "required": [key]}
+        {**table, "properties": {key: {"const": part}, **table["properties"], **also}, "required": [key]}
         for part, table in tables.items()
     ]
     return {

@@ -11,13 +11,16 @@ import numpy as np
 
 from coordinator.adaptations.base import ClientView
 from coordinator.adaptations.class_means import ClassMeans, Sums
-from emulator.arrays import Floats, Floats32
+from emulator.arrays import Floats, Floats32, one_blas_thread
 
 Transform = Callable[[Floats32], Floats32]
 """Features (s, *shape) of samples -> (s, *shape), each sample by itself: how they are read in one way."""
 
 LEAST_DEVIATION = 0.1
 """The least standard deviation that a feature is divided by, times the mean one of a client's features."""
+
+NEGLIGIBLE = 1e-9
+"""A direction of means of labels below this share of the largest is rounding, and unknown."""
 
 LEVELS = 20
 """Quantiles of each feature that a way of `quantiles` has."""
@@ -184,6 +187,59 @@ class Channels(Family):
     def read(self, features: Floats32, ways: Floats) -> Floats32:
         places = ways.astype(np.int64).reshape(*ways.shape, *(1,) * (features.ndim - 2))
         return np.take_along_axis(features, places, axis=1)
+
+
+class Orthogonal(Family):
+    """An orthogonal map, undone by the one that brings a client's means of labels nearest to those of all.
+
+    That is Procrustes' problem: of the labels that both have, with M (L, D) the client's means less the mean
+    of these means, and T those of all reports, it is U V^T of M^T T = U S V^T (Schoenemann 1966). Of L labels
+    at most L - 1 directions are determined; what lies in others is left out. A way has the mean of either's
+    means, U and V^T. A client that has one label alone has its samples read plain.
+    """
+
+    @property
+    def compares(self) -> bool:
+        return True
+
+    def choose(self, view: ClientView, means: ClassMeans) -> Floats:
+        ways = []
+        for held in view.held():
+            size = prod(held.features.shape[1:])
+            rank = min(size, view.num_labels)
+            for own in Sums.of(held, view.num_labels).means:
+                target = means.sums.means[0] if means else np.full_like(own, np.nan)
+                both = ~np.isnan(own - target).any(axis=1)
+                way = np.full(2 * size * (1 + rank), np.nan)
+                if both.sum() > 1:
+                    middle, common = own[both].mean(axis=0), target[both].mean(axis=0)
+                    turn = _procrustes(own[both] - middle, target[both] - common, rank)
+                    way = np.concatenate([middle, common, *map(np.ravel, turn)])
+                ways.append(way)
+        return _for_each_model(np.array(ways), view)
+
+    def read(self, features: Floats32, ways: Floats) -> Floats32:
+        flat = features.reshape(len(features), -1)
+        (count, size), rank = flat.shape, ways.shape[1] // (2 * flat.shape[1]) - 1
+        middle, common, left, right = np.split(ways, [size, 2 * size, size * (2 + rank)], axis=1)
+        within = np.einsum("sd,sdr->sr", flat - middle, left.reshape(count, size, rank))
+        turned = np.einsum("sr,srd->sd", within, right.reshape(count, rank, size)) + common
+        result: Floats32 = turned.reshape(features.shape).astype(np.float32)
+        return result
+
+
+def _procrustes(means: Floats, target: Floats, rank: int) -> tuple[Floats, Floats]:
+    """(D, rank) and (rank, D) the factors of the map that brings means (L, D) nearest to `target` (L, D).
+
+    Of the decompositions M = P A and T = Q B, with P (D, L) and Q orthonormal, that of A^T B is L by L.
+    """
+    with one_blas_thread():
+        (from_, a), (to, b) = np.linalg.qr(means.T), np.linalg.qr(target.T)
+        left, sizes, right = np.linalg.svd(a @ b.T)
+        left[:, sizes <= NEGLIGIBLE * sizes[0]] = 0
+        factors = from_ @ left, right @ to.T
+    missing = rank - len(sizes)
+    return np.pad(factors[0], ((0, 0), (0, missing))), np.pad(factors[1], ((0, missing), (0, 0)))
 
 
 def _profiles(sums: Sums, channels: int) -> Floats:

@@ -14,7 +14,15 @@ from pydantic import Field, model_validator
 
 from coordinator.adaptations.base import Adaptation, ClientView, Served
 from coordinator.adaptations.class_means import ClassMeans, Sums
-from coordinator.adaptations.families import Channels, Family, Quantiles, Standardised, Transform, Tried
+from coordinator.adaptations.families import (
+    Channels,
+    Family,
+    Orthogonal,
+    Quantiles,
+    Standardised,
+    Transform,
+    Tried,
+)
 from coordinator.adaptations.tries import TriesSettings
 from emulator.arrays import Floats, Floats32
 from emulator.errors import ConfigurationError
@@ -26,7 +34,7 @@ from traces.changes.features import rotated
 TRIED = ("rotations", "shifts", "scales")
 """The settings of families whose changes are tried, each with each."""
 
-MEASURED = ("standardised", "quantiles", "channels")
+MEASURED = ("standardised", "quantiles", "channels", "orthogonal")
 """Those of families that are measured, of which there is one."""
 
 FAMILIES = (*TRIED, *MEASURED)
@@ -61,6 +69,10 @@ class TransformedSettings(TriesSettings):
         False,
         description="read channels, the first axis of a sample, in the order that fits what clients reported",
     )
+    orthogonal: bool = Field(
+        False,
+        description="turn all features so that means of labels come nearest to what clients reported",
+    )
 
     @model_validator(mode="after")
     def _has_one_family(self) -> Self:
@@ -71,12 +83,14 @@ class TransformedSettings(TriesSettings):
                 f"families of changes: {', '.join(chosen) or 'none'}; set one of {', '.join(FAMILIES)}, or "
                 f"several of {', '.join(TRIED)}"
             )
-        if measured and measured != ["channels"] and self.by != "loss":
+        compares = measured in (["channels"], ["orthogonal"])
+        if measured and not compares and self.by != "loss":
             raise ValueError(
                 f"by = {self.by!r}: {measured[0]} is measured, and nothing is compared; leave it out"
             )
-        if measured == ["channels"] and self.by == "loss":
-            raise ValueError("channels: too many orders to try each; set by = 'class_means'")
+        if compares and self.by == "loss":
+            many = "orders" if self.channels else "maps"
+            raise ValueError(f"{measured[0]}: too many {many} to try each; set by = 'class_means'")
         if self.combined > MOST_TRIED:
             raise ValueError(f"{self.combined:,} combinations to try; at most {MOST_TRIED:,} are supported")
         return self
@@ -210,6 +224,8 @@ class Transformed(Transforming):
             return Quantiles()
         if self.settings.channels:
             return Channels()
+        if self.settings.orthogonal:
+            return Orthogonal()
         return Tried(self.transforms(), self.settings.by, images=self.settings.rotations is not None)
 
 

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, model_validator
 
+from coordinator.aggregators.adaptive import mixed
 from coordinator.aggregators.base import Aggregator
 from coordinator.aggregators.fedavg import sums
+from coordinator.assignment import Assignment
 from coordinator.view import View
 from emulator.arrays import Floats, Floats32, Ints
 from emulator.messages import Updates
-from emulator.numbers import CountOrZero, Number, PositiveFactor
+from emulator.numbers import CountOrZero, Number, PositiveFactor, ShareBelowOne
 from emulator.plugins import Settings
 
 
@@ -41,21 +43,38 @@ class FedBuffSettings(Settings):
     weighting: Literal["samples", "uniform"] = Field(
         "uniform", description="shares: by the samples a client holds, or equal (the paper, FedScale)"
     )
+    combine: Literal["mean", "sum"] = Field(
+        "mean", description="the sum of discounted updates is divided by `divide_by`, or not at all (FLSim)"
+    )
+    momentum: ShareBelowOne = Field(0.0, description="share of a model's last step that is added to a step")
+
+    @model_validator(mode="after")
+    def _divides_means(self) -> Self:
+        if self.combine == "sum" and self.divide_by != type(self).model_fields["divide_by"].default:
+            raise ValueError(f"divide_by = {self.divide_by!r}: a sum is not divided; needs combine = 'mean'")
+        return self
 
 
 class FedBuff(Aggregator):
     """The mean of the updates, model by model, of which stale ones have a discount.
 
-    model += rate sum_c p_c d_c update_c / Z over the updates of the model, with the shares p_c = 1, or n_c by
-    `weighting`; the discounts d_c = (1 + s_c)^-exponent, or 0 if the staleness s_c is above `cut_off`; and
-    Z = sum_c p_c, or sum_c p_c d_c by `divide_by`. If all are 0, the model stays as it is.
+    model += rate v, with v <- momentum v + sum_c p_c d_c update_c / Z over the updates of the model; the
+    shares p_c = 1, or n_c by `weighting`; the discounts d_c = (1 + s_c)^-exponent, or 0 if the staleness s_c
+    is above `cut_off`; and Z = sum_c p_c, or sum_c p_c d_c by `divide_by`, or with `combine = "sum"` 1. A
+    model of which no update counts stays as it is, and its v, too. v starts at 0; a model that an assignment
+    makes starts with that of the one that it copies, or anew.
 
-    In whole rounds all staleness is 0, and the step is that of `fedavg` times the rate.
+    In whole rounds all staleness is 0, and a mean without momentum makes the step of `fedavg` times the rate.
+
+    State, with momentum, once a model has made a step: rate v of every model, (M, P).
 
     Source: Nguyen et al., "Federated Learning with Buffered Asynchronous Aggregation", AISTATS 2022,
     algorithm 1, with the discount 1 / sqrt(1 + s) of its experiments: there Z is the number of updates in the
     buffer. FedScale divides by the sum of the discounts, and discards updates of a staleness above 5:
-    `divide_by = "sum"`, `cut_off = 5`. The authors' code, FLSim, does not divide, and steps with momentum.
+    `divide_by = "sum"`, `cut_off = 5`. The authors' code, FLSim, is `combine = "sum"` with `momentum`, which
+    is 0 there, too, unless it is set; its `rate` is `lr (1 + avg_staleness)^exponent`, since its discounts
+    are over that of a mean staleness, 1 if none is given. An update above `max_staleness` is not put into its
+    buffer; here it takes a place of it.
 
     Updates of staleness 0 and 3 have the discounts 1 and 1/2; over 2 or over 3/2:
 
@@ -72,6 +91,16 @@ class FedBuff(Aggregator):
 
     Settings = FedBuffSettings
     settings: FedBuffSettings
+    state_fields = ("_last_step",)
+
+    def __init__(self, settings: FedBuffSettings) -> None:
+        super().__init__(settings)
+        self._last_step: Floats | None = None
+
+    def models_changed(self, assignment: Assignment) -> None:
+        """The momentum follows the models."""
+        if self._last_step is not None:
+            self._last_step = mixed(self._last_step, assignment.mixing, 0.0, averages=False)
 
     def weights(self, model: Ints, num_samples: Ints, view: View) -> Floats:
         stale = view.staleness if len(view.staleness) > 0 else np.zeros_like(model)
@@ -82,6 +111,12 @@ class FedBuff(Aggregator):
             return self._weights(some.model, some.num_samples, some.staleness, ids)
 
         models = sums(updates, view, weights)
+        if self.settings.momentum > 0:
+            counts = (updates.num_samples > 0) & (self._discounts(updates.staleness) > 0)
+            steps = np.isin(view.model_ids, updates.model[counts])[:, None]
+            last = np.zeros_like(models) if self._last_step is None else self._last_step
+            models = np.where(steps, self.settings.momentum * last + models, 0.0)
+            self._last_step = np.where(steps, models, last)
         models += view.models
         return models.astype(np.float32)
 
@@ -91,6 +126,8 @@ class FedBuff(Aggregator):
         share = num_samples if settings.weighting == "samples" else np.ones(len(model))
         shares = np.where(model == ids[:, None], share, 0.0)
         discounted = shares * self._discounts(staleness)
+        if settings.combine == "sum":
+            return settings.rate * discounted
         whole = shares if settings.divide_by == "number" else discounted
         weights: Floats = settings.rate * discounted / np.maximum(whole.sum(axis=1, keepdims=True), 1e-300)
         return weights

@@ -35,7 +35,8 @@ class FedDyn(Aggregator):
     another model.
 
     Source: Acar et al., "Federated Learning Based on Dynamic Regularization", ICLR 2021, algorithm 1; h for
-    each model of a clustering is ours. The authors' code weighs alpha by samples.
+    each model of a clustering is ours. The step is that of the authors' code, too, with the rule's `weights =
+    "samples"`: clients divide g_i as they use it, and not as they remember it.
 
     One of two clients moved the model 4 by -1 with alpha = 0.5, so that it remembers 0.5: h is 0.25.
 

@@ -9,9 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from coordinator.clusterers.kmeans import kmeans
-from coordinator.clusterers.one_thread import one_blas_thread
 from coordinator.clusterers.partition import first_distinct
-from emulator.arrays import Floats, Ints
+from emulator.arrays import Floats, Ints, one_blas_thread
 from emulator.messages import Updates
 
 STARTS = 10

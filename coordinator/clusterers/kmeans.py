@@ -17,9 +17,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from coordinator.clusterers.one_thread import one_blas_thread
 from coordinator.distances import squared_euclidean
-from emulator.arrays import Floats, Ints
+from emulator.arrays import Floats, Ints, one_blas_thread
 
 AT_ONCE = 2**22
 """Numbers in the largest array, the distances to all candidates: more runs than that allows are grouped."""

@@ -16,8 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from coordinator.clusterers.one_thread import one_blas_thread
-from emulator.arrays import Floats, Ints
+from emulator.arrays import Floats, Ints, one_blas_thread
 
 AT_ONCE = 4_000_000
 """Numbers in the largest array: partitions are processed in groups up to this size, a larger one alone.

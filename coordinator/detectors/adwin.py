@@ -57,6 +57,7 @@ class Adwin(Columns):
 
     Settings = AdwinSettings
     settings: AdwinSettings
+    threshold = "delta"
 
     # What a flagged client has remembered is never used again. So its window need not shrink at a flag, only
     # the sums are needed of the buckets, and which of them there are follows from the count alone.

@@ -25,11 +25,15 @@ class Detector(Part):
     travels with the update. Predictions of arrivals take their time of the visit, and all else costs
     nothing. One that watches training has one entry of `needs`, which names the signal; others have none.
 
+    `threshold` names the setting, a number, that says how easily it flags: a configuration may give several
+    `thresholds`, at each of which it is played. None, the default, if there is no such setting.
+
     What it remembers of a client must not depend on other clients.
     """
 
     chance: ClassVar[str] = 'draw from self.streams.generator("my purpose", number of the draw)'
     watches: ClassVar[Watches] = "representation"
+    threshold: ClassVar[str | None] = None
 
     def open(self, num_clients: int) -> None:
         """Prepare for a run with so many clients, before anything else is called; does nothing by default.

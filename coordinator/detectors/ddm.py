@@ -41,6 +41,7 @@ class Ddm(Columns):
 
     Settings = DdmSettings
     settings: DdmSettings
+    threshold = "threshold"
     domain = (0.0, 1.0)
 
     @property

@@ -37,6 +37,7 @@ class Distance(Detector):
 
     Settings = DistanceSettings
     settings: DistanceSettings
+    threshold = "eps"
 
     def detect(self, clients: Ints, signal: Floats, last: Floats | None) -> Bools:
         assert last is not None, "it watches representations"

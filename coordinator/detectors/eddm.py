@@ -48,6 +48,7 @@ class Eddm(Columns):
 
     Settings = EddmSettings
     settings: EddmSettings
+    threshold = "beta"
 
     @property
     def columns(self) -> Mapping[str, Column]:

@@ -47,6 +47,7 @@ class HddmA(Columns):
 
     Settings = HddmSettings
     settings: HddmSettings
+    threshold = "confidence"
     domain = (0.0, 1.0)
 
     @property

@@ -43,6 +43,7 @@ class HddmW(Columns):
 
     Settings = HddmWSettings
     settings: HddmWSettings
+    threshold = "confidence"
     domain = (0.0, 1.0)
 
     @property

@@ -45,6 +45,7 @@ class LossJump(OfTasks):
 
     Settings = LossJumpSettings
     settings: LossJumpSettings
+    threshold = "delta"
 
     @property
     def columns(self) -> Mapping[str, Column]:

@@ -51,6 +51,7 @@ class PageHinkley(Columns):
 
     Settings = PageHinkleySettings
     settings: PageHinkleySettings
+    threshold = "threshold"
 
     @property
     def columns(self) -> Mapping[str, Column]:

@@ -77,6 +77,7 @@ class Stepd(Detector):
 
     Settings = StepdSettings
     settings: StepdSettings
+    threshold = "significance"
     watches = "arrivals"
     state_fields = ("_num_clients", "_correct", "_total", "_scores")
 

@@ -110,9 +110,8 @@ class Cohort:
         down, up = self._moved(self.work, ended, most)
         arrived = (down, up) if self.payload is None else self._moved(self.payload, ended, most)
         if self.sent_before is not None:
-            no_model = np.zeros(
-                len(self)
-            )  # bytes of the download that are of no model, and are charged whole
+            # Bytes of the download that are of no model, and are charged whole.
+            no_model = np.zeros(len(self))
             if self.base is not None:
                 no_model += self.moved_base(ended, most)
             if self.ways is not None:

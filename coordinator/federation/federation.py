@@ -49,7 +49,7 @@ from coordinator.federation.run import Run
 from coordinator.federation.selectable import Selectable
 from coordinator.federation.solver_state import SolverState
 from coordinator.federation.stored_parts import StoredParts
-from coordinator.federation.tasks import TaskCosts, task_settings, visit_work
+from coordinator.federation.tasks import TaskCosts, relative_samples, task_settings, visit_work
 from coordinator.federation.training.arriving import Arriving
 from coordinator.federation.training.at_dispatch import AtDispatch
 from coordinator.federation.training.pushing import Pushing
@@ -426,6 +426,8 @@ class Federation(Stateful):
         views = [self._view(part, round_, dispatch, participants=clients, **news) for part in schedules]
         solver = self._executor.solver
         settings = task_settings(self.settings, schedules, client, row, samples, views, solver)
+        if solver.reads_samples:
+            settings["relative_samples"] = relative_samples(client, view)
         tasks = TrainTasks(
             client=client,
             model=model,

@@ -57,6 +57,12 @@ def task_settings(
     return base | decided
 
 
+def relative_samples(client: Ints, view: View) -> Floats:
+    """(n,) the training samples that each `client` (n,) holds, over their mean over all that hold some."""
+    mean = float(view.held(np.flatnonzero(view.holding)).counts().mean())
+    return view.held(client).counts() / mean
+
+
 @dataclass(frozen=True)
 class TaskCosts:
     """What a task costs by its solver: bytes, and how often it trains on a sample."""

@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from emulator.arrays import Floats, Floats32, Ints
-from emulator.messages import Evaluation, InferencePlan, SampleRanges
+from emulator.messages import Combine, Evaluation, InferencePlan, SampleRanges
 from executor.inference.prediction import EVALUATION_BATCH, Predictor, Use
 from executor.parallel import Threads
 from executor.ranges import rows_of, slabs
@@ -117,12 +117,12 @@ def _by_one(predictor: Predictor, models: Floats32, plan: InferencePlan, samples
 def _by_many(
     predictor: Predictor, models: Floats32, plan: InferencePlan, samples: SampleRanges
 ) -> Evaluation:
-    """Evaluate each client with the weighted mean of its models' probabilities, or a weighted vote."""
+    """Evaluate each client with the weighted mean of its models' predictions, or a weighted vote."""
     accuracy, loss = np.full(len(plan.models), np.nan), np.full(len(plan.models), np.nan)
     served = plan.used
     counts = np.where(served.any(axis=1), samples.counts(), 0)
     clients = np.flatnonzero(counts > 0)
-    tally = _Tally(int(counts[clients].sum()), predictor.model.num_labels, plan.combine == "votes")
+    tally = _Tally(int(counts[clients].sum()), predictor.model.num_labels, plan.combine)
     begins = np.cumsum(counts[clients]) - counts[clients]
     for model in np.unique(plan.models[clients][served[clients]]):
         for column in range(plan.models.shape[1]):
@@ -192,8 +192,8 @@ class _OfSamples:
 class _Tally:
     """The combined predictions of the models added so far, sample by sample."""
 
-    def __init__(self, num_samples: int, num_labels: int, votes: bool) -> None:
-        self._votes = votes
+    def __init__(self, num_samples: int, num_labels: int, combine: Combine) -> None:
+        self._combine = combine
         self._shares = np.zeros((num_samples, num_labels))
         self._labels = np.zeros(num_samples, dtype=np.int64)
         self._loss = np.zeros(num_samples)  # used for votes: the weighted mean of the models' losses
@@ -208,7 +208,9 @@ class _Tally:
         log_probabilities = torch.log_softmax(logits.double(), 1).numpy()
         of_true = log_probabilities[np.arange(len(positions)), labels.numpy()]
         self._labels[positions] = labels.numpy()
-        if self._votes:
+        if self._combine == "logits":
+            self._shares[positions] += weights[:, None] * logits.double().numpy()
+        elif self._combine == "votes":
             self._shares[positions, logits.argmax(dim=1).numpy()] += weights
             self._loss[positions] -= weights * of_true
         else:
@@ -225,7 +227,10 @@ class _Tally:
         Ties go to the lowest label.
         """
         correct = (self._shares.argmax(axis=1) == self._labels).astype(np.float64)
-        return correct, self._loss if self._votes else -self._log_probability
+        if self._combine == "logits":
+            logits, labels = torch.from_numpy(self._shares), torch.from_numpy(self._labels)
+            return correct, functional.cross_entropy(logits, labels, reduction="none").numpy()
+        return correct, self._loss if self._combine == "votes" else -self._log_probability
 
 
 def _means(values: Floats, counts: Ints) -> Floats:

@@ -3,8 +3,9 @@
 A file of ours has, by their names in the module's state dict, `model/<cluster>/<name>` for each model;
 `shared/<name>` for what is the same in all of them, such as frozen parameters; and `clients/<name>`, (n,
 *shape), for what clients have of their own. `clients` (n,) are these; `served` (N, width) and `weights` (N,
-width) say which clusters serve each client. A file of somebody else has the names of a state dict alone.
-Nothing else than tensors is read: there is no pickle.
+width) say which clusters serve each client. Clients that mix the logits of both have `shares` (n,) of their
+own. A file of somebody else has the names of a state dict alone. Nothing else than tensors is read: there is
+no pickle.
 """
 
 from __future__ import annotations
@@ -80,6 +81,8 @@ def write_models(path: Path, model: FlatModel, kept: KeptModels) -> None:
     }
     if kept.weights.shape[1] > 1:
         tensors["weights"] = torch.from_numpy(kept.weights)
+    if kept.shares is not None:
+        tensors["shares"] = torch.from_numpy(kept.shares)
     for cluster, parameters in zip(kept.labels.tolist(), kept.models, strict=True):
         for name, tensor in model.state_dict(parameters).items():
             folder = f"model/{cluster}" if model.entries[name] in model.layout else "shared"
@@ -201,6 +204,11 @@ class ModelFile:
             raise InputError(
                 f"{self.path}: client {client} was not evaluated at the end of the run, and what it trained "
                 f"alone is not kept"
+            )
+        if place and "shares" in self.names:
+            raise InputError(
+                f"{self.path}: client {client} uses two models, and mixes their logits: `clients/...` of the "
+                f"file by its `shares`, and cluster {clusters[0]}; name the cluster for that one"
             )
         for name in sorted(self.names) if place else ():
             if name.startswith("clients/"):

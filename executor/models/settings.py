@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from emulator.numbers import ModelCount, Number, Units
+from emulator.numbers import ModelCount, Number, PositiveFactor, Units
 from emulator.plugins import ChoiceOf, Chosen, Settings
 from executor.models import MODELS
 
@@ -67,6 +67,18 @@ class MlpSettings(Settings):
         (64,),
         description="units of each hidden layer, first to last; none makes it `linear`",
         examples=[(128, 64)],
+    )
+
+
+class RandomFeaturesSettings(Settings):
+    """Settings of `random_features`."""
+
+    features: Units = Field(2048, description="random features of a sample", examples=[512])
+    width: PositiveFactor | None = Field(
+        None,
+        description="of the kernel, in the unit of features: samples further apart are unlike; without it, a "
+        "quarter of the root of the number of features",
+        examples=[2.0],
     )
 
 

@@ -7,10 +7,10 @@ or 50, which client a row belongs to, or how the gradient was computed.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import ClassVar
+from typing import ClassVar, Protocol
 
 import numpy as np
 import torch
@@ -19,7 +19,7 @@ from torch import Tensor
 from emulator import plugins
 from emulator.arrays import Ints
 from emulator.errors import ConfigurationError
-from emulator.messages import SolverFacts, StateSpec, StepForm
+from emulator.messages import OutputMix, SolverFacts, StateSpec, StepForm
 from emulator.plugins import returns
 from emulator.ports import Segment, num_statistics
 
@@ -46,7 +46,7 @@ class LocalRun:
             epoch at hand, and in `finish` in all.
         step: The number of steps done; where tasks stop early, of the epoch at hand.
         still: Boolean tensor of shape (Q,) or (n, Q), True for parameters that the step at hand must not
-            move; rules set it in `correct`, and it holds until then.
+            move; rules set it in `correct` of each step, and rules behind them find it.
     """
 
     received: Tensor
@@ -71,6 +71,21 @@ class LocalRun:
             if self.still is not None:
                 gradient.masked_fill_(self.still, 0)
 
+    def clip(self, gradient: Tensor, norm: float) -> Tensor:
+        """Divide each task's gradient by its norm over `norm`, where that is above 1, in place.
+
+        Args:
+            gradient: Tensor of shape (n, Q); what the step at hand does not move is not in its norm.
+            norm: The largest norm, above 0.
+
+        Returns:
+            The gradient.
+        """
+        moves = gradient
+        for fixed in (self.frozen, self.still):
+            moves = moves if fixed is None else moves.masked_fill(fixed, 0)
+        return gradient.div_((moves.norm(dim=1, keepdim=True) / norm).clamp_(min=1))
+
     def keep_first(self, active: int) -> None:
         """Continue with the first tasks only; the others have done all their steps.
 
@@ -87,11 +102,19 @@ class LocalRun:
         self.steps = self.steps[:active]
 
 
-GradientAt = Callable[[Tensor], Tensor]
-"""(n, Q) parameters -> (n, Q) the gradient of the loss there, on the batch of the step at hand.
+Beside = tuple[Tensor, Tensor] | None
+"""Other parameters (n, Q), and the share that the first have in the mixed logits, (n, 1) or a number ()."""
 
-The result may be overwritten, and holds until the next call.
-"""
+
+class GradientAt(Protocol):
+    """The gradient (n, Q) of the loss at `parameters` (n, Q), on the batch of the step at hand.
+
+    With others `beside` them, that of the loss of both models' logits, mixed by the share. The result may be
+    overwritten, and holds until the next call.
+    """
+
+    def __call__(self, parameters: Tensor, beside: Beside = None) -> Tensor:
+        """(n, Q) the gradient at `parameters` (n, Q)."""
 
 
 class LocalRule(plugins.Configured, ABC):
@@ -108,8 +131,14 @@ class LocalRule(plugins.Configured, ABC):
     them can be beside it. Each is sent to the clients along with the model, and charged."""
     uploads: ClassVar[int] = 0
     """The whole models that it has a task send up besides its update; they are charged."""
-    gradients: ClassVar[int] = 0
+    gradients: int = 0
     """The gradients that its `after_step` takes in each step, at most; they are charged like a step's own."""
+    mixes: OutputMix | None = None
+    """How a client mixes the logits of the model of `personal` with those of the model that serves it; the
+    slot is one of the rule's. None: it uses the first alone."""
+    reads_samples: bool = False
+    """Whether it reads `relative_samples` from `run.settings`: the training samples that a client holds at
+    dispatch, over their mean over all clients that hold some. Tasks of requests and adaptations have none."""
     changes_steps: ClassVar[bool] = True
     """Whether it does anything to the steps of a task: to the gradient, or to where it starts."""
     stops_early: ClassVar[bool] = False
@@ -288,12 +317,14 @@ class Chain:
         return SolverFacts(
             state={**self.slots, **own},
             personal=frozenset(personal | own.keys()),
+            mixes=next((rule.mixes for rule in self.rules if rule.mixes is not None), None),
             receives=frozenset[str]().union(*(rule.receives for rule in self.rules)),
             uploads=sum(rule.uploads for rule in self.rules),
             unsent=sum(segment.last - segment.first for segment in self._unsent),
             statistics=num_statistics(self.layout),
             gradients=1 + sum(rule.gradients for rule in self.rules),
             settings={name: number for rule in self.rules for name, number in rule.task_settings.items()},
+            reads_samples=any(rule.reads_samples for rule in self.rules),
             stops=self.stopping is not None,
             epochs=None if self.stopping is None else self.stopping.most_epochs,
             shares={name: number for rule in self.rules for name, number in rule.shares.items()},
@@ -397,14 +428,10 @@ class Chain:
             if mask is not None:
                 gradient.masked_fill_(mask, 0)
         run.present.sub_(gradient)
-        run.step += 1
+        run.step, run.still = run.step + 1, None
         if gradient_at is not None:
-            frozen = run.frozen
-            elsewhere: GradientAt = gradient_at
-            if frozen is not None:
-                elsewhere = lambda parameters: gradient_at(parameters).masked_fill_(frozen, 0)  # noqa: E731
             for rule in self.rules:
-                rule.after_step(run, elsewhere)
+                rule.after_step(run, _moving(gradient_at, run.frozen))
 
     def finish(self, run: LocalRun) -> None:
         """Let every rule write what is remembered.
@@ -448,6 +475,13 @@ class Chain:
         rows = models.index_select(1, self._kept)
         models.index_copy_(1, self._kept, received.index_select(1, self._kept))
         return rows
+
+
+def _moving(gradient_at: GradientAt, frozen: Tensor | None) -> GradientAt:
+    """`gradient_at`, zero for parameters that are `frozen`."""
+    if frozen is None:
+        return gradient_at
+    return lambda parameters, beside=None: gradient_at(parameters, beside).masked_fill_(frozen, 0)
 
 
 def _parameters(layout: Mapping[str, Segment]) -> Mapping[str, Segment]:
@@ -515,6 +549,12 @@ def build_chain(
         raise ConfigurationError(
             f"solver: {planning[0]}, with these settings, must know how many steps a task takes, which "
             f"{stopping[0]} decides only after each epoch; take one of the two"
+        )
+    mixing = [type(rule).__name__ for rule in rules if rule.mixes is not None]
+    if mixing and kept:
+        raise ConfigurationError(
+            f"solver: {mixing[0]}, with these settings, has clients use the model that serves them as it is, "
+            f"without the batch norm that training.batch_norm = 'kept' keeps; take one of the two"
         )
     personal = [type(rule).__name__ for rule in rules if rule.is_personal]
     if len(personal) > 1:

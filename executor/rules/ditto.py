@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar
 
 from torch import Tensor
 
@@ -38,7 +37,7 @@ class Ditto(LocalRule):
     Settings = DittoSettings
     settings: DittoSettings
 
-    gradients: ClassVar[int] = 1
+    gradients = 1
 
     @property
     def state(self) -> Mapping[str, StateSpec]:

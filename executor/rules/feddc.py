@@ -21,7 +21,7 @@ class FedDC(LocalRule):
     """FedDC: each client remembers how far it has drifted from the common model, and what its gradient is.
 
     `g <- g + alpha (w - (w_received - h_i)) + G - G_i`, with the client's drift h_i and gradient G_i, and the
-    aggregator's G, which comes with the model; then g is divided by its norm over `clip`, if that is above 1.
+    aggregator's G, which comes with the model; then g is clipped at the norm `clip`, as by the rule `clip`.
     After K steps with learning rate eta, at w: `h_i <- h_i + w - w_received` and `G_i <- G_i - G +
     (w_received - w) / (K eta)`. Both start at 0, outlive new data, and end with the model. It needs the
     aggregator `feddc`, and `sgd` without momentum as the optimiser. A client sends G_i up, so that two models
@@ -65,10 +65,7 @@ class FedDC(LocalRule):
 
     def correct(self, run: LocalRun, gradient: Tensor) -> Tensor:
         gradient.add_(run.present, alpha=self.settings.alpha).add_(run.state[OFFSET])
-        if self.settings.clip is not None:
-            norm = gradient.norm(dim=1, keepdim=True)
-            gradient.div_((norm / self.settings.clip).clamp_(min=1))
-        return gradient
+        return gradient if self.settings.clip is None else run.clip(gradient, self.settings.clip)
 
     def finish(self, run: LocalRun) -> None:
         moved, scale = run.present - run.received, run.steps * run.settings["learning_rate"]

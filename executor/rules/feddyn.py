@@ -20,8 +20,14 @@ class FedDyn(LocalRule):
     w_received)`. g_i starts at 0, outlives new data, and ends with the model. It needs the aggregator
     `feddyn`, with the same `alpha`.
 
+    With `weights = "samples"` what is added to g is divided by the client's samples over their mean, over all
+    clients that hold some as it is sent out: models end at the optimum of the loss of all samples, instead of
+    the clients' mean loss. With `clip` g is clipped at that norm before `alpha w` is added, and not after it,
+    as by the rule `clip` behind this one.
+
     Source: Acar et al., "Federated Learning Based on Dynamic Regularization", ICLR 2021, algorithm 1. The
-    authors' code clips gradients at a norm of 10, and divides alpha by a client's samples over their mean.
+    authors' code is `[{ kind = "feddyn", weights = "samples", clip = 10 }, "sgd"]`: its `alpha w` is weight
+    decay. In training that clusterers request, and of adaptations, clients count alike.
 
     One step of rate 0.5, from 1, with g_i = 1: the gradient 2 becomes 1, the step leads to 0.5, and g_i is
     1 - 0.5 x (0.5 - 1):
@@ -38,6 +44,10 @@ class FedDyn(LocalRule):
     Settings = FedDynSettings
     settings: FedDynSettings
 
+    def __init__(self, settings: FedDynSettings) -> None:
+        super().__init__(settings)
+        self.reads_samples = settings.weights == "samples"
+
     @property
     def state(self) -> Mapping[str, StateSpec]:
         return {OWN: StateSpec("parameters", until="model")}
@@ -47,8 +57,14 @@ class FedDyn(LocalRule):
         return {"feddyn.alpha": self.settings.alpha}
 
     def correct(self, run: LocalRun, gradient: Tensor) -> Tensor:
-        moved = run.present - run.received
-        return gradient.add_(moved, alpha=self.settings.alpha).sub_(run.state[OWN])
+        settings, own = self.settings, run.state[OWN]
+        if settings.weights == "alike" and settings.clip is None:
+            return gradient.add_(run.present - run.received, alpha=settings.alpha).sub_(own)
+        share = run.settings.get("relative_samples", 1.0) if self.reads_samples else 1.0
+        gradient.sub_((settings.alpha * run.received + own) / share)
+        if settings.clip is not None:
+            run.clip(gradient, settings.clip)
+        return gradient.add_(settings.alpha * run.present / share)
 
     def finish(self, run: LocalRun) -> None:
         run.state[OWN].sub_(run.present - run.received, alpha=self.settings.alpha)

@@ -33,6 +33,12 @@ class AsoMemorySettings(Settings):
     beta: ShareBelowOne = Field(0.001, description="share of the decayed mean of gradients that is kept")
 
 
+class ClipSettings(Settings):
+    """Settings of `clip`."""
+
+    norm: PositiveFactor = Field(10.0, description="largest norm of a gradient", examples=[1.0])
+
+
 class FedProxSettings(Settings):
     """Settings of `fedprox`."""
 
@@ -45,6 +51,12 @@ class FedDynSettings(Settings):
 
     alpha: PositiveFactor = Field(
         0.01, description="strength of the pull; the aggregator `feddyn` must have the same"
+    )
+    weights: Literal["alike", "samples"] = Field(
+        "alike", description="clients count alike (the paper), or by their samples (the authors' code)"
+    )
+    clip: PositiveFactor | None = Field(
+        None, description="largest norm of a gradient, without alpha w; without it, any", examples=[10.0]
     )
 
 
@@ -87,6 +99,9 @@ class ApflSettings(Settings):
     )
     adaptive: bool = Field(
         False, description="each client moves its alpha along the gradient, and keeps it", examples=[True]
+    )
+    mix: Literal["parameters", "outputs"] = Field(
+        "parameters", description="what is mixed: parameters (the paper), or logits (the authors' code)"
     )
 
 

@@ -16,7 +16,7 @@ from torch import Tensor
 from emulator.arrays import Floats
 from emulator.messages import TaskMetric
 from executor.flat import FlatModel
-from executor.rules.base import Chain, GradientAt
+from executor.rules.base import Beside, Chain, GradientAt
 from executor.training.groups import BatchMean, TaskGroup, Trained
 from executor.training.layers import MASK, Layers
 from executor.training.measured import Measured
@@ -97,12 +97,22 @@ class DenseStrategy:
         return Trained(trained, loss.means(), state, loss.measured())
 
     def _gradient_at(
-        self, gradient: Tensor, loss: _CrossEntropy, step: int, features: Tensor, parameters: Tensor
+        self,
+        gradient: Tensor,
+        loss: _CrossEntropy,
+        step: int,
+        features: Tensor,
+        parameters: Tensor,
+        beside: Beside = None,
     ) -> Tensor:
         """(n, P) the gradient of each task's loss in `step` at other `parameters`, written to `gradient`."""
         layers = Layers.of(self._model, parameters)
         inputs = layers.activations(features)
-        slopes = layers.slopes(inputs, loss.slope_elsewhere(step, inputs.pop()))
+        logits, share = inputs.pop(), parameters.new_ones(())
+        if beside is not None:
+            others, share = Layers.of(self._model, beside[0]), beside[1][..., None]
+            logits = torch.lerp(others.activations(features)[-1], logits, share)
+        slopes = layers.slopes(inputs, loss.slope_elsewhere(step, logits).mul_(share))
         _write(Layers.of(self._model, gradient), inputs, slopes)
         return gradient
 

@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from executor.flat import FlatModel
-from executor.rules.base import Chain, GradientAt, LocalRun
+from executor.rules.base import Beside, Chain, GradientAt, LocalRun
 from executor.training.chance import Chance
 from executor.training.groups import BatchMean, TaskGroup, Trained
 from executor.training.measured import Measured, wrong
@@ -117,12 +117,19 @@ class ReferenceLoop:
     ) -> GradientAt:
         """The gradient of the loss on this batch, at other parameters (1, Q); statistics do not move."""
 
-        def gradient_at(parameters: Tensor) -> Tensor:
-            named = {name: part.detach() for name, part in self._model.named(parameters[0]).items()}
-            wanted = [named[name].requires_grad_() for name in self._model.trainable]
+        def outputs(named: dict[str, Tensor]) -> Tensor:
             named |= {name: part.clone() for name, part in statistics.items()}
             with chance():
-                logits = self._model.logits(named, features)
+                return self._model.logits(named, features)
+
+        def gradient_at(parameters: Tensor, beside: Beside = None) -> Tensor:
+            named = {name: part.detach() for name, part in self._model.named(parameters[0]).items()}
+            wanted = [named[name].requires_grad_() for name in self._model.trainable]
+            logits = outputs(named)
+            if beside is not None:
+                with torch.no_grad():
+                    others = outputs(self._model.named(beside[0][0]))
+                logits = torch.lerp(others, logits, beside[1])
             loss = functional.cross_entropy(logits, labels)
             gradient = torch.zeros_like(parameters)
             gradients = torch.autograd.grad(loss, wanted, materialize_grads=True)

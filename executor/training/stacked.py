@@ -16,7 +16,7 @@ from torch.func import vmap
 from torch.nn import functional
 
 from executor.flat import FlatModel
-from executor.rules.base import Chain, GradientAt
+from executor.rules.base import Beside, Chain, GradientAt
 from executor.training.chance import Chance
 from executor.training.groups import BatchMean, TaskGroup, Trained
 from executor.training.measured import Measured, wrong
@@ -58,18 +58,20 @@ class StackedStrategy:
         state = group.finished(self._chain, trained, state)
         return Trained(trained, (loss / torch.from_numpy(group.steps)).numpy(), state, measured.columns)
 
-    def _gradient_at(self, gradient: Tensor, models: Tensor, batch: _Batch, parameters: Tensor) -> Tensor:
+    def _gradient_at(
+        self, gradient: Tensor, models: Tensor, batch: _Batch, parameters: Tensor, beside: Beside = None
+    ) -> Tensor:
         models = models.clone() if self._model.statistics else models  # whose statistics do not move
-        self._write_gradient(gradient, parameters, models, batch)
+        self._write_gradient(gradient, parameters, models, batch, beside)
         return gradient
 
     def _write_gradient(
-        self, gradient: Tensor, parameters: Tensor, models: Tensor, batch: _Batch
+        self, gradient: Tensor, parameters: Tensor, models: Tensor, batch: _Batch, beside: Beside = None
     ) -> tuple[Tensor, Tensor]:
         """Write the gradient (n, Q) of each task's mean loss at `parameters` (n, Q), and move its statistics.
 
         Statistics of batch norm are those of `models` (n, P). Returns the losses (n, B) of its samples, and
-        their logits (n, B, num_labels).
+        their logits (n, B, num_labels), which are mixed with those of the parameters `beside`.
 
         NOTE: copied into one buffer for all steps; concatenation took a quarter of a step's time.
         """
@@ -81,6 +83,11 @@ class StackedStrategy:
         statistics = {name: before[name].clone(memory_format=whole) for name in self._model.statistics}
         with batch.chance():
             logits = self._logits({**named, **statistics}, batch.features)
+        if beside is not None:
+            again = {name: before[name].clone(memory_format=whole) for name in self._model.statistics}
+            with torch.no_grad(), batch.chance():
+                others = self._logits({**self._model.named(beside[0]), **again}, batch.features)
+            logits = torch.lerp(others, logits, beside[1][..., None])
         losses = functional.cross_entropy(logits.flatten(0, 1), batch.labels.flatten(), reduction="none")
         of_samples = losses.view_as(batch.labels)
         gradients = torch.autograd.grad(batch.mean(of_samples).sum(), wanted, materialize_grads=True)

@@ -40,6 +40,7 @@ from experiments.checks.fleet import limit_of, refuse_unreachable_limit, visits_
 from experiments.checks.stopping import check_stopping
 from experiments.config import Arm, Experiment
 from experiments.reference import reference_executor
+from experiments.results.reading.recorded import curve_of
 from experiments.running.machine import available_bytes
 from traces.trace import Trace, TraceStream
 
@@ -402,6 +403,7 @@ def _refuse_detectors(parts: Parts, arm: Arm, *, scored: bool) -> None:
                 f"detectors.{name}: {detector.name} watches arrivals, and needs {sorted(detector.needs)}; "
                 f"must need no metric of training"
             )
+    _refuse_thresholds(parts, arm)
     for key, names in parts.clusterer.reads_detectors.items():
         for name in names:
             if name not in parts.detectors:
@@ -417,6 +419,41 @@ def _refuse_detectors(parts: Parts, arm: Arm, *, scored: bool) -> None:
                 )
     for name in parts.detectors_on("arrivals"):
         _refuse_unread_arrivals(name, parts, arm, scored=scored)
+
+
+def _refuse_thresholds(parts: Parts, arm: Arm) -> None:
+    """ConfigurationError for a detector at several thresholds, if anything depends on what it flags."""
+    curves: dict[str, list[str]] = {}
+    for name in parts.detectors:
+        curves.setdefault(curve_of(name)[0], []).append(name)
+    read = {name for names in parts.clusterer.reads_detectors.values() for name in names}
+    for curve, names in curves.items():
+        if len(names) < 2:
+            continue
+        detectors = [parts.detectors[name] for name in names]
+        alike = {
+            (type(each), *sorted(each.settings.model_dump(exclude={each.threshold or ""}).items()))
+            for each in detectors
+        }
+        if len(alike) > 1:
+            raise ConfigurationError(
+                f"detectors: {', '.join(names)} are named as one at several thresholds, and differ in other "
+                f"ways; name them without @ and a number"
+            )
+        for name, each in zip(names, detectors, strict=True):
+            named, played = curve_of(name)[1], getattr(each.settings, each.threshold or "", None)
+            if named != played:
+                raise ConfigurationError(
+                    f"detectors.{name}: is named as one at the threshold {named:g}, and has {played}; name "
+                    f"it without @ and a number"
+                )
+        # Reports are compared with those that earlier flags brought about.
+        watched = detectors[0].watches
+        if watched == REPRESENTATION or (watched == "arrivals" and parts.schedules) or read & {curve, *names}:
+            raise ConfigurationError(
+                f"detectors.{curve}: what it flags may change the run, so thresholds cannot share an arm; "
+                f"leave out thresholds, and play each in an arm of its own"
+            )
 
 
 def _watching(watched: Watches) -> list[str]:

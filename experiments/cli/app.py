@@ -300,6 +300,19 @@ def compare(
 
 
 @app.command()
+def detection(directory: RunDirectoryOrFolder, output: Format = OutputFormat.TABLE) -> None:
+    """Compare detectors at the same rates of false alarms.
+
+    Prints the share of drifts that each finds, and the mean delay, at 0.5, 1 and 2 false alarms per 1,000
+    decisions. Detectors must have been played at several thresholds, as with { kind = "ddm", thresholds =
+    [1.5, 2, 3] }; a rate that no two of them enclose has a dash. Writes nothing; the report draws the curves.
+    """
+    from experiments.cli.reports import print_detection
+
+    print_detection(directory, output)
+
+
+@app.command()
 def check(
     config: ConfigOrFolder,
     overrides: Overrides = None,
@@ -313,7 +326,7 @@ def check(
     ] = False,
     output: Format = OutputFormat.TABLE,
 ) -> None:
-    """Build all that a configuration needs; train nothing but a trial.
+    """Build what a configuration needs; train nothing but a trial.
 
     Draws the clients of the first seed, reads all files and builds every arm. Of the other seeds, checks that
     clients have data at every step, and names those that are never online. Says how long a visit takes, and

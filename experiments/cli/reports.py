@@ -12,6 +12,7 @@ from experiments.cli.tables import (
     print_conclusions,
     print_drift,
     print_marked,
+    print_noted,
     print_path,
     print_section,
     print_sections,
@@ -32,8 +33,11 @@ from experiments.results.many_runs.sections import compared
 from experiments.results.pages import write_plotly, write_results
 from experiments.results.pages.folder_page import folder_sentences, write_table
 from experiments.results.pages.sentences import of_sections, sentences
+from experiments.results.reading.not_recorded import DETECTION, NotRecordedError
 from experiments.results.reading.run_directory import RunDirectory
+from experiments.results.statistics.detection.curves import curves_of
 from experiments.results.statistics.summary import Summary
+from experiments.results.tables.detection import at_rates
 
 
 def report_one(path: Path, output: OutputFormat, *, explain: bool = False) -> None:
@@ -145,6 +149,34 @@ def compare_directories(paths: Sequence[Path], output: OutputFormat, *, explain:
     else:
         print_section(section, with_notes=explain)
         print_conclusions(of_sections([section]))
+
+
+def print_detection(path: Path, output: OutputFormat) -> None:
+    """Print the detectors of a run directory, or of each in a folder, at the same rates of false alarms.
+
+    Raises:
+        NotRecordedError: The runs did not record decisions of detectors, with the truth.
+        InputError: No run is finished; no detector was played at several thresholds, or had drifts to find.
+    """
+    from experiments.results.frames.result_frames import ResultFrames  # imports pandas
+
+    shown = {}
+    for item in ResultFrames.read(path).experiments:
+        if item.summary.detection is None:
+            raise NotRecordedError(str(item.directory.path), "decisions of detectors", DETECTION)
+        curves = curves_of(item.summary.detection)
+        if not curves:
+            raise InputError(
+                f"{item.directory.path}: no detector was played at several thresholds with drifts to find; "
+                f"give one of training a list, as {{ kind = 'ddm', thresholds = [2, 3] }}, and score rounds "
+                f"with drifts"
+            )
+        shown[str(item.directory.path)] = item.summary.name, curves
+    if output is OutputFormat.JSON:
+        print_json({place: [curve.as_json() for curve in curves] for place, (_, curves) in shown.items()})
+        return
+    for name, curves in shown.values():
+        print_noted(name, at_rates(curves))
 
 
 def write_results_of(

@@ -47,7 +47,7 @@ from experiments.results.tables.notes import (
     short_notes,
 )
 from experiments.results.tables.published_cells import OUTSIDE, scored_steps
-from experiments.results.tables.table import TextTable
+from experiments.results.tables.table import NotedTable, TextTable
 
 GAP = 3  # between columns: two of padding, and one of the box
 
@@ -68,6 +68,13 @@ def print_summary(summary: Summary) -> None:
                 _note(console, note)
     if few_seeds := few_seeds_note(summary.rows):
         _note(console, few_seeds)
+
+
+def print_noted(name: str, shown: NotedTable) -> None:
+    """Print a table of the experiment `name`, and its notes below it."""
+    console = wide_console()
+    _print_figures(console, f"{name}: {shown.title}", shown.table)
+    _print_notes(console, shown.notes)
 
 
 def print_short(

@@ -25,7 +25,7 @@ from executor.models.masked import Masked
 from executor.models.mlp import Mlp
 from executor.parallel import one_thread
 from executor.probing import probed
-from executor.rules.base import Chain, LocalRule, LocalRun, build_chain
+from executor.rules.base import Beside, Chain, LocalRule, LocalRun, build_chain
 from executor.rules.fedprox import FedProx
 from executor.rules.sgd import Sgd
 from executor.training.dense import DenseStrategy
@@ -368,11 +368,13 @@ def _check_after_step(rule: LocalRule, run: LocalRun) -> None:
     """Check that a rule takes the gradients that it declares after a step, and moves no present parameter."""
     taken, present = 0, run.present.clone()
 
-    def gradient_at(parameters: Tensor) -> Tensor:
+    def gradient_at(parameters: Tensor, beside: Beside = None) -> Tensor:
         nonlocal taken
         taken += 1
         assert parameters.shape == present.shape, "the gradient is taken at (n, P) parameters"
-        return parameters.sin()
+        return (
+            parameters.sin() if beside is None else beside[1] * torch.lerp(beside[0], parameters, beside[1])
+        )
 
     rule.after_step(run, gradient_at)
     assert torch.equal(run.present, present), "after_step must not change the present parameters"

@@ -18,6 +18,7 @@ from emulator.errors import unknown
 from emulator.plugins import ChoiceOf, Settings
 from experiments.extending import inherited_from
 from experiments.remedies.misreadings import did_you_mean_key, key_remedy, remedy
+from experiments.results.reading.recorded import curve_of
 
 MOST_MORE = 9
 """Most mistakes that are named besides the first."""
@@ -79,6 +80,9 @@ def _located(problem: ErrorDetails, table: Mapping[str, Any]) -> tuple[list[str]
             path.append(name if name and name.isprintable() else str(step))  # the error stays one line
         elif isinstance(value, Mapping) and step in value:
             value = value[step]
+            path.append(str(step))
+        elif isinstance(value, Mapping) and (curve := curve_of(str(step))[0]) in value:
+            value = value[curve]
             path.append(str(step))
         elif problem["type"] == "missing":
             path.append(str(step))

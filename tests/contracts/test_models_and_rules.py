@@ -46,6 +46,10 @@ MORE_RULES = [
     ("adam", {"amsgrad": True, "weight_decay": 0.01}),
     ("adam", {"keep": "task", "beta1": 0.5}),
     ("adam", {"beta1": 0.0}),
+    ("apfl", {"mix": "outputs"}),
+    ("apfl", {"mix": "outputs", "adaptive": True}),
+    ("clip", {"norm": 0.5}),
+    ("feddyn", {"weights": "samples", "clip": 0.5}),
     ("fedprox", {"mu": 0.5, "fedscale_sign": True}),
     ("sgd", {"momentum": 0.9, "weight_decay": 0.01}),
 ]

@@ -432,7 +432,7 @@ def test_arms_that_are_not_a_list_of_tables_are_refused_with_and_without_parts(a
         (
             {"training": {"model": "vit"}},
             "x.toml: training.model = 'vit': unknown model 'vit'; choices: cnn, context, linear, masked, "
-            "mixture, mlp, resnet, resnet18, shufflenet_v2, vit_tiny",
+            "mixture, mlp, random_features, resnet, resnet18, shufflenet_v2, vit_tiny",
         ),
         (
             {"arm": [{"name": "a", "clusterer": {"kind": "fielding", "treshold": 1}}]},
@@ -468,8 +468,8 @@ def test_arms_that_are_not_a_list_of_tables_are_refused_with_and_without_parts(a
         (
             {"arm": [{"name": "a", "solver": ["fedproxy"]}]},
             "x.toml: arm.a.solver.0 = 'fedproxy': unknown local rule 'fedproxy'; choices: adam, apfl, "
-            "aso_memory, ditto, early_stopping, feddc, feddyn, fedprox, personal_layers, scaffold, sgd; did "
-            "you mean 'fedprox'?",
+            "aso_memory, clip, ditto, early_stopping, feddc, feddyn, fedprox, personal_layers, scaffold, "
+            "sgd; did you mean 'fedprox'?",
         ),
         (
             {"arm": [{"name": "a", "detectors": {"d": "cusum"}}]},
@@ -479,7 +479,7 @@ def test_arms_that_are_not_a_list_of_tables_are_refused_with_and_without_parts(a
         (
             {"training": {"model": ["mlp"]}},
             "x.toml: training.model: must be a name, or a table with 'kind'; choices: cnn, context, "
-            "linear, masked, mixture, mlp, resnet, resnet18, shufflenet_v2, vit_tiny",
+            "linear, masked, mixture, mlp, random_features, resnet, resnet18, shufflenet_v2, vit_tiny",
         ),
     ],
 )
@@ -487,6 +487,61 @@ def test_an_unknown_name_lists_the_choices_with_file_and_key_in_one_line(
     changes: dict[str, Any], message: str
 ) -> None:
     assert refusal(small_table(**changes)) == message
+
+
+def test_thresholds_are_detectors_of_their_own_and_stay_so_when_they_are_recorded() -> None:
+    given = {"kind": "ddm", "signal": "losses", "thresholds": [2, 2.5]}
+    table = small_table(arm=[{"name": "a", "detectors": {"d": given, "jump": "loss_jump"}}])
+    experiment = parse_experiment(table, "x.toml")
+    detectors = {name: chosen.settings for name, chosen in experiment.arm[0].detectors.items()}
+    assert list(detectors) == ["d@2", "d@2.5", "jump"]
+    assert [detectors[name].threshold for name in ("d@2", "d@2.5")] == [2.0, 2.5]
+    assert detectors["d@2"].signal == "losses"
+    assert given["thresholds"] == [2, 2.5]  # the table is as it was
+    assert parse_experiment(experiment.resolved(), "x.toml") == experiment
+
+
+def test_thresholds_of_all_arms_are_those_of_parts() -> None:
+    parts = {"detectors": {"d": {"kind": "eddm", "thresholds": [0.5, 0.9]}}}
+    experiment = parse_experiment(small_table(parts=parts), "x.toml")
+    assert [list(arm.detectors) for arm in experiment.arm] == [["d@0.5", "d@0.9"]] * 2
+
+
+@pytest.mark.parametrize(
+    ("detectors", "problem"),
+    [
+        (
+            {"t": {"kind": "loss_trend", "thresholds": [1, 2]}},
+            "arm.a.detectors: t.thresholds: 'loss_trend' has no threshold; leave it out, or take adwin, ddm, "
+            "distance, eddm, hddm_a, hddm_w, loss_jump, page_hinkley, stepd",
+        ),
+        *(
+            (
+                {"d": {"kind": "ddm", "thresholds": values, **beside}},
+                f"arm.a.detectors: d.thresholds = {values!r}: must be two different numbers or more, in the "
+                "place of threshold, which is left out",
+            )
+            for beside, values in [
+                *(({}, values) for values in (2, [], [2], [2, 2.0], [1, "2"], [1, True])),
+                ({"threshold": 3}, [1, 2]),
+            ]
+        ),
+        (
+            {"d@2": "ddm", "d": {"kind": "ddm", "thresholds": [2, 3]}},
+            "arm.a.detectors: two are named 'd@2'; name one of them otherwise",
+        ),
+        (
+            {"d": {"kind": "ddm", "thresholds": [1, 0]}},
+            "arm.a.detectors.d@0: input should be greater than 0",
+        ),
+        (
+            {"d": {"kind": "dmd", "thresholds": [1, 2]}},
+            "arm.a.detectors.d: unknown detector 'dmd'; choices: ",
+        ),
+    ],
+)
+def test_thresholds_that_cannot_be_played_are_refused(detectors: dict[str, Any], problem: str) -> None:
+    assert refusal(small_table(arm=[{"name": "a", "detectors": detectors}])).startswith(f"x.toml: {problem}")
 
 
 @pytest.mark.parametrize(

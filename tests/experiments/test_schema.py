@@ -60,6 +60,7 @@ def test_the_example_of_every_part_fits(kind: str) -> None:
         {"report": {"published": {"accuracy_omitting_drift": {"a": 3, "b": [3, 0.5]}}}},
         {"trace": {"source": "digits", "changes": [{"what": "xor", "on": "held", "samples": 0.5}]}},
         {"detection": {"positive": {"rotate": [19, 29]}}},
+        {"parts": {"detectors": {"d": {"kind": "ddm", "thresholds": [2, 2.5]}}}},
     ],
 )
 def test_what_is_read_fits(table: dict[str, Any]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -12,8 +13,9 @@ from emulator.errors import ConfigurationError
 from emulator.seeding import RandomStreams
 from traces.changes.chosen import Samples
 from traces.changes.features import FeatureChanges
+from traces.changes.mixing import check_mix
 from traces.changes.rows import Applied, RowColumns, Times, curve_at, curve_steps, is_on
-from traces.changes.settings import Change, OfFeatures
+from traces.changes.settings import Change, Mix, OfFeatures
 
 
 class Reached(NamedTuple):
@@ -26,12 +28,16 @@ class Reached(NamedTuple):
 
 @dataclass(frozen=True)
 class Application:
-    """What changes are applied to: the rows that differ, their samples, and times and streams of the run."""
+    """What changes are applied to: the rows that differ, their samples, times and streams of the run.
+
+    `own` are the streams of the trace's own data.
+    """
 
     rows: RowColumns
     samples: Samples
     times: Times
     streams: RandomStreams
+    own: RandomStreams
 
     def reached(self, change: Applied) -> Reached:
         """For which rows a change is on; ConfigurationError if it is for none."""
@@ -42,12 +48,15 @@ class Application:
         value, start = change.spans.value[span], change.spans.start[span]
         return Reached(some, np.where(some, value, 0), np.where(some, at - start, 0))
 
-    def relabelled(self, labels: Ints, change: Applied, number: int, label_maps: Ints) -> Ints:
-        """(n,) the labels of all rows after the `number`-th change, which maps them by its spans' values."""
+    def relabelled(self, labels: Ints, change: Applied, number: int, maps: Ints, key: Ints) -> Ints:
+        """(n,) the labels of all rows after the `number`-th change: that of a row's `key` (n,) in its map.
+
+        `maps` (k, keys) has a map for each value of a span.
+        """
         reached = self.reached(change)
         changed = reached.is_on & self._chosen(change.settings, reached.elapsed, number)
         refuse_without_effect(change, changed)
-        return np.where(changed, label_maps[reached.value, labels], labels)
+        return np.where(changed, maps[reached.value, key], labels)
 
     def chained(self, chain: Ints, change: Applied, number: int, features: FeatureChanges) -> Ints:
         """(n,) the chains of all rows after the `number`-th change, one of features.
@@ -58,10 +67,13 @@ class Application:
         settings, reached = change.settings, self.reached(change)
         last = min(curve_steps(settings, self.times.rounds_per_step), self.times.steps)
         magnitude = curve_at(settings.magnitude, np.arange(last + 1), self.times.rounds_per_step)
-        starts = self.streams.generator("changed features", number).integers(0, 2**32, size=last + 1).tolist()
         operations = [operation for operation in settings.what if isinstance(operation, OfFeatures)]
+        for operation in operations:
+            if isinstance(operation, Mix):
+                check_mix(operation.mix, features.shape, last + 1, change.key)
+        starts = self._starts(operations, number, last + 1)
         if not settings.cumulative:
-            starts = starts[:1] * (last + 1)
+            starts = np.repeat(starts[:1], last + 1, axis=0)
         first = features.add_entries(operations, magnitude, starts)
         longer = chain
         for step in np.flatnonzero(magnitude > 0).tolist() if settings.cumulative else (None,):
@@ -75,6 +87,17 @@ class Application:
             longer = features.extended(longer, changed, first + level * len(operations) + reached.value)
         refuse_without_effect(change, longer != chain)
         return longer
+
+    def _starts(self, operations: Sequence[OfFeatures], number: int, levels: int) -> Ints:
+        """(levels, operations) where random numbers of the `number`-th change begin, a mix's own each."""
+        run = self.streams.generator("changed features", number).integers(0, 2**32, size=levels)
+        columns = [
+            self.own.generator("mixed features", number, place).integers(0, 2**32, size=levels)
+            if isinstance(operation, Mix)
+            else run
+            for place, operation in enumerate(operations)
+        ]
+        return np.stack(columns, axis=1)
 
     def _chosen(self, change: Change, elapsed: Ints, *key: int) -> Bools:
         """(n,) whether each row's sample is of the share that changes, `elapsed` (n,) steps after onset."""

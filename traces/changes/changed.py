@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import combinations
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from emulator.seeding import RandomStreams
 from traces.arrivals import SPLITS
 from traces.changes.application import Application
 from traces.changes.chosen import Samples
-from traces.changes.concepts import Received, Truth, true_concepts
+from traces.changes.concepts import Received, Truth, digits_of, true_concepts
 from traces.changes.features import check_features, empty_feature_changes
 from traces.changes.labels import label_map, own_swaps
 from traces.changes.rows import ADVICE, Applied, Differing, Times, differing_rows
@@ -26,6 +26,12 @@ from traces.tables.base import TRAIN, Table
 from traces.tables.changed import ChangedRows, ChangedTable
 from traces.trace import Trace
 
+Rule = Callable[[np.random.Generator], Ints]
+"""Draws a rule, and returns the label that it gives to each image of a trace: (images,)."""
+
+Made = tuple[RandomStreams, Rule | None]
+"""The random streams of a trace's own data, and the rule that makes its labels, if one does."""
+
 
 def with_changes(
     trace: Trace,
@@ -34,6 +40,8 @@ def with_changes(
     streams: RandomStreams,
     scratch: Path | None = None,
     names: Sequence[str] = (),
+    own: RandomStreams | None = None,
+    rule: Rule | None = None,
 ) -> Trace:
     """The trace after changes, applied in their order.
 
@@ -46,6 +54,8 @@ def with_changes(
         streams: the random streams of the run.
         scratch: folder for the file of a large table; None: the system's temporary folder.
         names: the names of the clients, if they have some.
+        own: the random streams of the trace's own data; None: those of the run.
+        rule: what labels become by a rule that is drawn; None: the data are not made by a rule.
 
     Raises:
         ConfigurationError: a change does not fit the run, the clients or the samples, changes nothing, or
@@ -65,21 +75,24 @@ def with_changes(
     of_tests = ahead if trace.test_on == "present" else 0
     retain = (trace.retain_steps, trace.test_retain_steps)
     times = Times(rows - 1, trace.rounds_per_step, retain, (0, of_tests))
+    made = own or streams, rule
     run = Run(trace.num_clients, steps, trace.rounds_per_step, streams, bool(ahead), names)
     applied, maps = [], []
     for number, change in enumerate(changes):
-        one, label_maps = _drawn(change, f"trace.changes.{number}", number, trace, run, times)
+        one, label_maps = _drawn(change, f"trace.changes.{number}", number, trace, run, times, made)
         applied.append(one)
         maps.append(label_maps)
+    _refuse_lost_labels(applied, rows)
     differing = differing_rows(trace.table, applied, times)
     samples = Samples(differing.rows, trace.table, streams)
-    application = Application(differing.rows, samples, times, streams)
+    application = Application(differing.rows, samples, times, streams, own or streams)
     stored = trace.table.take("label", differing.rows.origin)
     label, chain = stored.astype(np.int64), np.zeros(len(stored), dtype=np.int64)
-    features = None
+    features, image = None, trace.table.take("image", differing.rows.origin).astype(np.int64)
     for number, (one, label_maps) in enumerate(zip(applied, maps, strict=True)):
         if label_maps is not None:
-            label = application.relabelled(label, one, number, label_maps)
+            key = image if "rule" in one.settings.names else label
+            label = application.relabelled(label, one, number, label_maps, key)
             continue
         if features is None:
             features = empty_feature_changes(trace.sample_shape, trace.samples.normal, streams)
@@ -120,10 +133,33 @@ def refuse_pairs(changes: Sequence[Change]) -> None:
             )
 
 
+def _refuse_lost_labels(applied: Sequence[Applied], rows: int) -> None:
+    """ConfigurationError for a rule that gives clients labels anew which an earlier change is on for.
+
+    Their concept would have that change, of which their labels keep nothing.
+    """
+    of_labels = [change for change in applied if change.settings.changes_labels]
+    for earlier, rule in combinations(of_labels, 2):
+        both = {*earlier.settings.splits} & {*rule.settings.splits}
+        if "rule" not in rule.settings.names or not both:
+            continue
+        clients = np.union1d(earlier.spans.client, rule.spans.client)
+        on = (digits_of(earlier, clients, rows) > 0) & (digits_of(rule, clients, rows) > 0)
+        if on.any():
+            raise ConfigurationError(
+                f"{rule.key}: rule gives labels anew, and client {clients[on.any(axis=0).argmax()]} would "
+                f"lose those of {earlier.key} ({earlier.settings.names[0]}); end that one first, as with "
+                f"until_round, or list it behind"
+            )
+
+
 def _drawn(
-    change: Change, key: str, number: int, trace: Trace, run: Run, times: Times
+    change: Change, key: str, number: int, trace: Trace, run: Run, times: Times, made: Made
 ) -> tuple[Applied, Ints | None]:
-    """A change with its spans, and (values of spans, num_labels) what labels become; None for features."""
+    """A change with its spans, and what labels become; None for features.
+
+    That is of shape (values of spans, num_labels), or of a rule (values of spans, images of the trace).
+    """
     if change.is_own_swap:
         keeps = times.retain[TRAIN] >= times.steps and not trace.table.expires
         static = trace.table.last_step <= 0 and keeps
@@ -131,19 +167,27 @@ def _drawn(
         return Applied(change, key, swaps.spans), swaps.maps
     spans = draw_spans(change, key, run)
     if change.changes_labels:
-        return Applied(change, key, spans), _label_maps(change, key, number, trace, run)
+        return Applied(change, key, spans), _label_maps(change, key, number, trace, run, made)
     for operation in change.what:
         if isinstance(operation, OfFeatures):
-            check_features(operation, trace.sample_shape, key)
+            check_features(operation, trace.sample_shape, key, integers=trace.integers)
     return Applied(change, key, spans), None
 
 
-def _label_maps(change: Change, key: str, number: int, trace: Trace, run: Run) -> Ints:
-    """(operations, num_labels) what the operations of a change of labels make of each label."""
+def _label_maps(change: Change, key: str, number: int, trace: Trace, run: Run, made: Made) -> Ints:
+    """(operations, num_labels) what the operations of a change make of each label, or rules of each image."""
     if not (change.magnitude.is_constant and change.magnitude.start == 1):
         raise ConfigurationError(
             f"{key}.magnitude: {change.names[0]} changes labels, which has no magnitude; leave it out"
         )
+    if "rule" in change.names:
+        own, rule = made
+        if rule is None:
+            raise ConfigurationError(
+                f"{key}: rule: labels come from another rule, and those here are given; choices: "
+                f"trace.source = 'synthetic', whose labels are made, or 'permute'"
+            )
+        return np.array([rule(own.generator("rule", number, place)) for place in range(len(change.what))])
     operations = [operation for operation in change.what if isinstance(operation, str | Swap)]
     maps = [label_map(operation, trace.num_labels, key, run.streams, number) for operation in operations]
     return np.array(maps)

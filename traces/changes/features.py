@@ -1,4 +1,4 @@
-"""What is done to features: rotations, noise, and values that are replaced, applied when a row is read.
+"""What is done to features: rotations, noise, values that are replaced, and mixes, applied as a row is read.
 
 A row names a *chain*: an operation, and the chain that comes before it; chain 0 is none.
 """
@@ -16,12 +16,13 @@ from emulator.arrays import Bools, Floats, Floats32, Ints
 from emulator.errors import ConfigurationError
 from emulator.seeding import RandomStreams
 from traces.arrivals import NOISE_NUMBERS
-from traces.changes.settings import Noise, OfFeatures, Replace, Rotate
+from traces.changes.mixing import Map, drawn_map
+from traces.changes.settings import Mix, Noise, OfFeatures, Replace, Rotate
 
 
 @dataclass(frozen=True)
 class Entry:
-    """An operation with its magnitude, and where in the tables of random numbers its own begin."""
+    """An operation with its magnitude, and where its own random numbers begin; of a mix, its seed."""
 
     operation: OfFeatures
     magnitude: float
@@ -33,13 +34,15 @@ class FeatureChanges:
     """The chains of operations that rows name, and the tables of random numbers that noise is read from.
 
     `normal` and `uniform` (numbers,) are float32, standard normal and in [0, 1). `entries[entry_of[c]]` is
-    the last operation of chain c, and `parent_of[c]` the chain before it.
+    the last operation of chain c, and `parent_of[c]` the chain before it. `maps` has those of mixes, by
+    entry: they are drawn as entries are added, since threads read features.
     """
 
     shape: tuple[int, ...]
     normal: Floats32
     uniform: Floats32
     entries: list[Entry] = field(default_factory=list)
+    maps: dict[int, Map] = field(default_factory=dict)
     entry_of: Ints = field(default_factory=lambda: np.full(1, -1))
     parent_of: Ints = field(default_factory=lambda: np.full(1, -1))
 
@@ -48,15 +51,18 @@ class FeatureChanges:
         entries = [(entry.operation.model_dump(), entry.magnitude, entry.start) for entry in self.entries]
         return entries, self.entry_of.tolist(), self.parent_of.tolist()
 
-    def add_entries(self, operations: Sequence[OfFeatures], magnitudes: Floats, starts: Sequence[int]) -> int:
+    def add_entries(self, operations: Sequence[OfFeatures], magnitudes: Floats, starts: Ints) -> int:
         """Add an entry for each operation at each magnitude, and return the number of the first.
 
-        That of operation o at magnitude m is the first + m * len(operations) + o. `starts` (magnitudes,) says
-        where each one's random numbers begin.
+        That of operation o at magnitude m is the first + m * len(operations) + o. `starts` (magnitudes,
+        operations) says where the random numbers of each begin.
         """
         first = len(self.entries)
-        for magnitude, start in zip(magnitudes.tolist(), starts, strict=True):
-            self.entries += [Entry(operation, magnitude, start) for operation in operations]
+        for magnitude, row in zip(magnitudes.tolist(), starts.tolist(), strict=True):
+            for operation, start in zip(operations, row, strict=True):
+                if isinstance(operation, Mix):
+                    self.maps[len(self.entries)] = drawn_map(operation.mix, magnitude, self.shape, start)
+                self.entries.append(Entry(operation, magnitude, start))
         return first
 
     def extended(self, chain: Ints, some: Bools, entry: Ints) -> Ints:
@@ -92,10 +98,11 @@ class FeatureChanges:
         """Apply to each of `rows` (n,) the operation `entry` (n,)."""
         for number in np.unique(entry).tolist():
             some = rows[entry == number]
-            features[some] = self._changed(features[some], self.entries[number], sample[some])
+            features[some] = self._changed(features[some], number, sample[some])
 
-    def _changed(self, features: Floats32, entry: Entry, sample: Ints) -> Floats32:
-        """(n, *shape) the features after one operation."""
+    def _changed(self, features: Floats32, number: int, sample: Ints) -> Floats32:
+        """(n, *shape) the features after the operation of an entry."""
+        entry = self.entries[number]
         match entry.operation:
             case Rotate(rotate=degrees):
                 return rotated(features, degrees * entry.magnitude)
@@ -106,6 +113,8 @@ class FeatureChanges:
                 drawn = self._drawn(self.uniform, entry, sample)
                 new = np.float32(low) + np.float32(high - low) * drawn
                 return np.asarray(features + np.float32(entry.magnitude) * (new - features))
+            case Mix():
+                return self.maps[number](features)
 
     def _drawn(self, table: Floats32, entry: Entry, sample: Ints) -> Floats32:
         """(n, *shape) each sample's own stretch of a table of random numbers, for one entry."""
@@ -119,8 +128,14 @@ def empty_feature_changes(shape: tuple[int, ...], normal: Floats32, streams: Ran
     return FeatureChanges(shape, normal, uniform)
 
 
-def check_features(operation: OfFeatures, shape: tuple[int, ...], key: str) -> None:
-    """ConfigurationError if samples of that shape cannot be changed so."""
+def check_features(operation: OfFeatures, shape: tuple[int, ...], key: str, *, integers: bool) -> None:
+    """ConfigurationError if samples of that shape, or ones that are whole numbers, cannot be changed so."""
+    if integers:
+        name = type(operation).__name__.lower()
+        raise ConfigurationError(
+            f"{key}: {name}: the samples here are whole numbers, such as tokens, which would become others; "
+            f"change labels instead, as with 'permute'"
+        )
     if isinstance(operation, Rotate) and (len(shape) not in (2, 3) or min(shape[-2:]) < 2):
         raise ConfigurationError(
             f"{key}: rotate turns images, of shape (height, width) or (channels, height, width); the samples "

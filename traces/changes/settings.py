@@ -121,6 +121,45 @@ class Swap(Settings):
         return swap
 
 
+class Mixing(Settings):
+    """The kind of a map of features that is drawn at random, and how far it goes."""
+
+    kind: Literal["orthogonal", "channels", "gains", "monotone"] = Field(
+        description="orthogonal: a rotation of all features; channels: another order of the first axis; "
+        "gains: a factor and an offset of each feature; monotone: a curve of each feature that rises",
+        examples=["orthogonal"],
+    )
+    strength: Share = Field(
+        1.0,
+        description="how far the map goes; of orthogonal, the share of each angle. 0 changes nothing, but is "
+        "a drift all the same",
+        examples=[0.5],
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _a_word_is_its_kind(cls, values: Any) -> Any:
+        return {"kind": values} if isinstance(values, str) else values
+
+    @model_validator(mode="after")
+    def _orders_are_whole(self) -> Mixing:
+        if self.kind == "channels" and self.strength not in (0, 1):
+            raise ValueError(
+                f"strength = {self.strength}: channels lie in another order, or do not; leave it out"
+            )
+        return self
+
+
+class Mix(Settings):
+    """Features that are mixed by a map of their own."""
+
+    mix: Mixing = Field(
+        description="features by a map that is drawn for this change: 'orthogonal', 'channels', 'gains' or "
+        "'monotone', or { kind, strength }",
+        examples=["orthogonal"],
+    )
+
+
 class Rotate(Settings):
     """A turn of images."""
 
@@ -159,14 +198,14 @@ class Replace(Settings):
         return limits
 
 
-Relabelling = Literal["xor", "reverse", "permute", "own_swap"]
+Relabelling = Literal["xor", "reverse", "permute", "own_swap", "rule"]
 """Operations on labels that a word alone names."""
 
-OfFeatures = Rotate | Noise | Replace
+OfFeatures = Rotate | Noise | Replace | Mix
 
 OF_LABELS = (*get_args(Relabelling), "swap")
 OPERATIONS: Mapping[str, str] = dict.fromkeys(get_args(Relabelling), "word") | {
-    key: key for key in ("swap", "rotate", "noise", "replace")
+    key: key for key in ("swap", "rotate", "noise", "replace", "mix")
 }
 """The names of all operations, and the tag of the type of each."""
 
@@ -184,13 +223,14 @@ Operation = Annotated[
     | Annotated[Swap, Tag("swap")]
     | Annotated[Rotate, Tag("rotate")]
     | Annotated[Noise, Tag("noise")]
-    | Annotated[Replace, Tag("replace")],
+    | Annotated[Replace, Tag("replace")]
+    | Annotated[Mix, Tag("mix")],
     Discriminator(
         lambda operation: OPERATIONS.get(operation_name(operation)),
         custom_error_type="no_such_operation",
         custom_error_message="no such operation; must be one of "
         + ", ".join(get_args(Relabelling))
-        + ", or a table with one key: swap, rotate, noise or replace",
+        + ", or a table with one key: swap, rotate, noise, replace or mix",
     ),
 ]
 
@@ -236,6 +276,10 @@ def _operations(what: Any) -> Any:
     for entry in entries:
         if isinstance(entry, str) and entry in tables:
             raise ValueError(f"{entry!r} needs a value: write a table, {{ {entry} = ... }}")
+        if isinstance(entry, Mapping) and {"mix", "strength"} == {*entry}:
+            raise ValueError(
+                f"strength is of the mix: {{ mix = {{ kind = {entry['mix']!r}, strength = ... }} }}"
+            )
         if isinstance(entry, Mapping) and len(entry) > 1:
             raise ValueError(f"has {' and '.join(entry)} in one table; give each a change of its own")
         if isinstance(entry, Mapping) and not set(entry) <= set(tables):
@@ -257,8 +301,9 @@ class Change(Settings):
 
     what: Annotated[tuple[Operation, ...], BeforeValidator(_operations)] = Field(
         json_schema_extra={"minItems": 1},
-        description="labels: 'xor', 'reverse', 'permute', 'own_swap' or { swap = [[3, 8]] }; features: "
-        "{ rotate = 30 }, { noise = 0.5 } or { replace = [0, 1] }; with a pattern, a list of them",
+        description="labels: 'xor', 'reverse', 'permute', 'own_swap', 'rule' (of made data: another one) or "
+        "{ swap = [[3, 8]] }; features: { rotate = 30 }, { noise = 0.5 }, { replace = [0, 1] } or "
+        "{ mix = 'orthogonal' }; with a pattern, a list of them",
     )
     on: Literal["arrivals", "held"] = Field(
         description="arrivals: what arrives from the onset on, and keeps its change; held: also all that a "
@@ -349,9 +394,12 @@ class Change(Settings):
             raise ValueError(
                 "what: a list needs a pattern, whose digits choose from it; give each its own change"
             )
+        self._check_mixes()
         of_labels = [name in OF_LABELS for name in self.names]
         if any(of_labels) and not all(of_labels):
             raise ValueError("what: a list has changes of labels or of features, not both; make two changes")
+        if "rule" in self.names and set(self.names) != {"rule"}:
+            raise ValueError("what: a list has 'rule' alone, or other changes of labels; make two changes")
         if not self.cumulative:
             return
         if any(of_labels) or self.on != "held":
@@ -382,6 +430,19 @@ class Change(Settings):
             raise ValueError("own_swap: changes all samples of its clients; leave out samples and staggered")
         if len(self.splits) != 2:
             raise ValueError("own_swap: changes both splits; leave out splits")
+
+    def _check_mixes(self) -> None:
+        most = max(self.magnitude.start, self.magnitude.end)
+        for operation in self.what:
+            if not isinstance(operation, Mix):
+                continue
+            if operation.mix.kind == "channels" and not (self.magnitude.is_constant and most == 1):
+                raise ValueError("magnitude: channels lie in another order, or do not; leave it out")
+            if operation.mix.strength * most > 1:
+                raise ValueError(
+                    f"magnitude: is up to {most:g}; must be at most 1 with strength = "
+                    f"{operation.mix.strength:g}, by which it is multiplied"
+                )
 
     @field_validator("splits")
     @classmethod

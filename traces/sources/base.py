@@ -12,6 +12,7 @@ from emulator.plugins import Configured, returns
 from emulator.seeding import RandomStreams
 
 if TYPE_CHECKING:  # neither is needed to read a configuration
+    from traces.changes.changed import Rule
     from traces.holders import Holders
     from traces.inspection.observations import Observations
     from traces.trace import Trace
@@ -50,13 +51,22 @@ class TraceSource(Configured, ABC):
             RunError: there is no room for the file of a large trace.
         """
 
-    def changed(self, trace: Trace, context: TraceContext, names: Sequence[str] = ()) -> Trace:
+    def changed(
+        self,
+        trace: Trace,
+        context: TraceContext,
+        names: Sequence[str] = (),
+        own: RandomStreams | None = None,
+        rule: Rule | None = None,
+    ) -> Trace:
         """Apply the changes of the settings to a trace; for sources whose settings have some.
 
         Args:
             trace: the trace without them.
             context: as for `build`.
             names: the names of the clients, if they have some.
+            own: the random streams of its own data; None: those of the run.
+            rule: what labels become by a rule that is drawn, where one makes them.
 
         Returns:
             The trace with the changes; `trace` itself if there are none.
@@ -71,7 +81,9 @@ class TraceSource(Configured, ABC):
             return trace
         from traces.changes.changed import with_changes  # which most configurations do not need
 
-        return with_changes(trace, changes, context.rounds, context.streams, context.scratch, names)
+        return with_changes(
+            trace, changes, context.rounds, context.streams, context.scratch, names, own, rule
+        )
 
     def certain_holders(self, trace: Trace, context: TraceContext) -> Holders | None:
         """Tell what is certain of the clients that hold samples with a seed, given the trace of another one.

@@ -148,7 +148,7 @@ class Concepts(TraceSource):
             generator=streams.generator("noise"),
             concepts=pattern,
         )
-        return self.changed(trace, context)
+        return self.changed(trace, context, own=streams)
 
     def certain_holders(self, trace: Trace, context: TraceContext) -> Holders | None:
         settings = self.settings

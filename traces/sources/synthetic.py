@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from emulator.arrays import Floats, Ints
 from emulator.errors import ConfigurationError
@@ -54,12 +54,31 @@ class SyntheticSettings(ChangingSettings):
         "features' means",
         examples=[1],
     )
+    iid: bool = Field(
+        False,
+        description="one rule of labels and one distribution of features for all clients, in place of alpha "
+        "and beta (FedProx's Synthetic IID)",
+    )
+    samples: Annotated[int, Number(ge=1, le=MOST_SAMPLES // 2)] | None = Field(
+        None,
+        description="training samples of each client, which has as many for tests; without it, numbers "
+        "differ, and a tenth is for tests, as published",
+        examples=[40],
+    )
     rounds_per_step: Count = Field(
         10, description="rounds of a data step; nothing arrives after the first one"
     )
     data_seed: Seed | Literal["run"] = Field(
         0, description="seed of the samples, the same in all runs; 'run' draws them with each run's own"
     )
+
+    @model_validator(mode="after")
+    def _has_one_distribution(self) -> SyntheticSettings:
+        fields = type(self).model_fields
+        differs = [key for key in ("alpha", "beta") if getattr(self, key) != fields[key].default]
+        if self.iid and differs:
+            raise ValueError(f"iid = true: clients do not differ; leave out {' and '.join(differs)}")
+        return self
 
     @field_validator("data_seed", mode="before")
     @classmethod
@@ -77,7 +96,10 @@ class Synthetic(TraceSource):
     argmax(softmax(W^T x + b)), with W (60, 10) and b (10) of N(u, 1). Clients differ in u ~ N(0, alpha) and
     B ~ N(0, beta): even with alpha = beta = 0 each has a W, b and v of its own. N(m, s) has the standard
     deviation s, except for x, whose variances are given: the published generator does so, and the paper does
-    not say whether alpha and beta are variances.
+    not say whether alpha and beta are variances. With `iid`, v is 0, and W and b are one of N(0, 1) for all.
+
+    Of clients with a change `rule`, labels come from features by another W and b of N(0, 1), drawn for the
+    change, and the same for all of them; what earlier changes have made of labels is gone.
 
     The numbers are those of the published generator with `numpy.random.seed(data_seed)` before it, which as
     published sets no seed. We differ in three points. Of a client's samples, int(0.9 n) are for training and
@@ -102,10 +124,15 @@ class Synthetic(TraceSource):
         streams = self._streams(context)
         generator = np.random.RandomState(streams.seed)
         sizes = self._sizes(generator)
-        features, labels = _draw(sizes, settings.alpha, settings.beta, generator)
+        features, labels = _draw(sizes, settings, generator)
         ends = np.cumsum(sizes)
         split = np.concatenate(
-            [_split(int(size), streams.generator("split", client)) for client, size in enumerate(sizes)]
+            [
+                _split(
+                    int(size), settings.samples or int(TRAIN_SHARE * size), streams.generator("split", client)
+                )
+                for client, size in enumerate(sizes)
+            ]
         )
         image = np.arange(ends[-1])
         pool = ImageSet(
@@ -134,7 +161,12 @@ class Synthetic(TraceSource):
             test_then_train=False,
             moves=NO_ONSETS,
         )
-        return self.changed(trace, context)
+
+        def rule(drawing: np.random.Generator) -> Ints:
+            drawn = _rule(0.0, drawing)
+            return np.concatenate([_labelled(part, *drawn) for part in np.split(features, ends[:-1])])
+
+        return self.changed(trace, context, own=streams, rule=rule)
 
     def certain_holders(self, trace: Trace, context: TraceContext) -> Holders | None:
         if self.settings.changes:
@@ -151,12 +183,16 @@ class Synthetic(TraceSource):
     def _sizes(self, generator: np.random.RandomState) -> Ints:
         """(clients,) the samples of each client; ConfigurationError if there are too many in all."""
         clients = self.settings.clients
-        least = clients * LEAST_SAMPLES
-        if least > MOST_SAMPLES:
+        samples = self.settings.samples
+        each = LEAST_SAMPLES if samples is None else 2 * samples
+        if clients * each > MOST_SAMPLES:
+            remedy = "lower clients" if samples is None else "lower clients or samples"
             raise ConfigurationError(
-                f"trace.clients = {clients}: with {LEAST_SAMPLES} samples each, or more, they have more than "
-                f"the {MOST_SAMPLES} of a synthetic trace; lower clients"
+                f"trace.clients = {clients}: with {each} samples each, or more, they have more than "
+                f"the {MOST_SAMPLES} of a synthetic trace; {remedy}"
             )
+        if samples is not None:
+            return np.full(clients, each)
         sizes: Ints = generator.lognormal(4, 2, clients).astype(np.int64) + LEAST_SAMPLES
         if sizes.sum() > MOST_SAMPLES:
             raise ConfigurationError(
@@ -167,34 +203,49 @@ class Synthetic(TraceSource):
 
 
 def _draw(
-    sizes: Ints, alpha: float, beta: float, generator: np.random.RandomState
+    sizes: Ints, settings: SyntheticSettings, generator: np.random.RandomState
 ) -> tuple[np.ndarray, Ints]:
     """(samples, 60) the features and (samples,) the labels of all clients, client by client.
 
-    `sizes` (clients,) were the first numbers of `generator`. It draws in the order of the published
-    generator: every number depends on those before.
+    `sizes` (clients,) were the first numbers of `generator`, if they were drawn. It draws in the order of the
+    published generators: every number depends on those before.
     """
     clients = len(sizes)
-    weight_means = generator.normal(0, alpha, clients)
-    feature_means = generator.normal(0, beta, clients)
-    # NOTE: `normal` draws one row after the other, as a loop over clients does.
-    centres: Floats = generator.normal(feature_means[:, None], 1, (clients, NUM_FEATURES))
+    if settings.iid:
+        centres: Floats = np.zeros((clients, NUM_FEATURES))
+        common = _rule(0.0, generator)
+    else:
+        weight_means = generator.normal(0, settings.alpha, clients)
+        feature_means = generator.normal(0, settings.beta, clients)
+        # NOTE: `normal` draws one row after the other, as a loop over clients does.
+        centres = generator.normal(feature_means[:, None], 1, (clients, NUM_FEATURES))
     deviations = np.sqrt(np.arange(1, NUM_FEATURES + 1) ** -1.2)
     ends = np.cumsum(sizes)
     features = np.empty((ends[-1], NUM_FEATURES), dtype=np.float32)
     labels = np.empty(ends[-1], dtype=np.int64)
     for client, (first, last) in enumerate(zip(ends - sizes, ends, strict=True)):
-        weights = generator.normal(weight_means[client], 1, (NUM_FEATURES, NUM_LABELS))
-        biases = generator.normal(weight_means[client], 1, NUM_LABELS)
+        weights, biases = common if settings.iid else _rule(weight_means[client], generator)
         # NOTE: the numbers of `multivariate_normal` with this diagonal covariance, without its decomposition.
         samples = generator.standard_normal((last - first, NUM_FEATURES)) * deviations + centres[client]
-        labels[first:last] = np.argmax(samples @ weights + biases, axis=1)
+        labels[first:last] = _labelled(samples, weights, biases)
         features[first:last] = samples
     return features, labels
 
 
-def _split(size: int, generator: np.random.Generator) -> Ints:
-    """(size,) the split of each of a client's samples, an index into SPLITS."""
+def _labelled(samples: np.ndarray, weights: Floats, biases: Floats) -> Ints:
+    """(n,) the label of each of n samples (n, 60)."""
+    labels: Ints = np.argmax(samples.astype(np.float64) @ weights + biases, axis=1)
+    return labels
+
+
+def _rule(mean: float, generator: np.random.RandomState | np.random.Generator) -> tuple[Floats, Floats]:
+    """Weights (60, 10) and biases (10,) of a labelling."""
+    weights = generator.normal(mean, 1, (NUM_FEATURES, NUM_LABELS))
+    return weights, generator.normal(mean, 1, NUM_LABELS)
+
+
+def _split(size: int, train: int, generator: np.random.Generator) -> Ints:
+    """(size,) the split of each of a client's samples, an index into SPLITS; `train` are for training."""
     split = np.full(size, SPLITS.index("test"))
-    split[generator.permutation(size)[: int(TRAIN_SHARE * size)]] = SPLITS.index("train")
+    split[generator.permutation(size)[:train]] = SPLITS.index("train")
     return split

@@ -78,7 +78,7 @@ class Personal:
         self._solver_state = solver_state
         self._bank = bank
         self._stream = stream
-        self._slots = executor.solver.personal
+        self._slots, self._mixes = executor.solver.personal, executor.solver.mixes
 
     def figures(self, round_: int, plan: InferencePlan, clients: Ints, served: Evaluation) -> PersonalFigures:
         """The figures of the `clients` (n,) that have test samples and are served by a model of `plan`.
@@ -95,7 +95,7 @@ class Personal:
         scored = ((samples.counts() > 0) & (row >= 0)).nonzero()[0]
         accuracy, age = served.accuracy[scored].copy(), np.full(len(scored), -1)
         for places, written, own in self._made(clients[scored], row[scored]):
-            accuracy[places] = self._evaluated(own.models, samples.take(scored[places]))
+            accuracy[places] = self._evaluated(own, self._bank.parameters, samples.take(scored[places]))
             age[places] = round_ - written
         return figures_by_age(accuracy, age)
 
@@ -123,7 +123,8 @@ class Personal:
             if len(having) > 0:
                 places = first + having
                 models = self._executor.personal(self._bank.parameters[row[places]], state)
-                yield places, written, Own(clients[places], row[places], models)
+                shares = None if self._mixes is None else self._mixes.shares(state, len(having))
+                yield places, written, Own(clients[places], row[places], models, shares)
 
     def trained_accuracy(
         self, updates: Updates, received: Floats32, start: Ints, first: Bools, scored: Ints, shift: Ints
@@ -140,13 +141,23 @@ class Personal:
         if len(rows) == 0:
             return None
         state = {name: updates.state[name][rows] for name in sorted(self._slots)}
-        own = trained_models(updates.take(rows), received[start[rows]])
+        trained = trained_models(updates.take(rows), received[start[rows]])
+        own, shares = trained if self._mixes is None else trained.copy(), np.zeros(len(rows))
         if state:
             finite = np.logical_and.reduce([np.isfinite(slot).all(axis=1) for slot in state.values()])
             some = {name: slot[finite] for name, slot in state.items()}
-            own[finite] = self._executor.personal(own[finite], some)
-        return float(self._evaluated(own, samples.take(rows)).mean())
+            own[finite] = self._executor.personal(trained[finite], some)
+            if self._mixes is not None:
+                shares[finite] = self._mixes.shares(some, int(finite.sum()))
+        mixed = None if self._mixes is None else shares
+        used = Own(updates.client[rows], np.arange(len(rows)), own, mixed)
+        return float(self._evaluated(used, trained, samples.take(rows)).mean())
 
-    def _evaluated(self, own: Floats32, samples: SampleRanges) -> Floats:
-        """(n,) the accuracy of the parameters (n, P) of n clients, each on its own samples."""
-        return self._executor.evaluate(own, InferencePlan.own(len(own)), samples).accuracy
+    def _evaluated(self, own: Own, served: Floats32, samples: SampleRanges) -> Floats:
+        """(n,) the accuracy of n clients with what is their `own` of models `served` (M, P), by its rows."""
+        models, plan = own.models, InferencePlan.own(len(own.models))
+        if own.shares is not None:
+            both = np.stack([np.arange(len(models)), len(models) + own.row], axis=1)
+            plan = InferencePlan(both, np.stack([own.shares, 1 - own.shares], axis=1), "logits")
+            models = np.concatenate([models, served])
+        return self._executor.evaluate(models, plan, samples).accuracy

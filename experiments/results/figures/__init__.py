@@ -24,6 +24,7 @@ NAMES = (
     "drift",
     "clusters",
     "model_accuracy",
+    "flags:operating_points",
     "flags",
     "trigger",
     "silhouettes",

@@ -1,4 +1,4 @@
-"""Flags of detectors over rounds: the share of decisions that are flags, and who drifts when."""
+"""Flags of detectors over rounds, beside who drifts when; and what they find at which false alarms."""
 
 from __future__ import annotations
 
@@ -18,9 +18,14 @@ from experiments.results.reading.header_truth import clients_of
 from experiments.results.reading.not_recorded import DETECTION, NotRecordedError
 from experiments.results.reading.run_directory import ReportedRun
 from experiments.results.statistics.detection.columns import drifts_of
+from experiments.results.statistics.detection.curves import DELAY, FOUND, RATES, Curve, curves_of
 from experiments.results.tables.report import Report
 
 DRIFT_COLOUR = "#cbd2d9"
+
+OPERATING = "A line joins the thresholds of a detector that were played, means over seeds, by false alarms."
+
+UNSWEPT = "no detector was played at several thresholds"
 
 
 def flags_figure(arms: Sequence[Arm]) -> PlainFigure:
@@ -109,5 +114,41 @@ def _plots(report: Report) -> Iterator[Plot]:
     )
     yield Plot("flags", "Who is flagged, and who drifts", caption, flags_figure(arms))
 
+
+def operating_figure(curves: Sequence[Curve]) -> PlainFigure:
+    """A line for each curve against false alarms; what detectors find, or its mean delay, is shown at a time.
+
+    At first it shows twice the largest of the `RATES`; thresholds may lie to the right of that.
+    """
+    titles = {FOUND: "drifts found (share)", DELAY: "their mean delay (rounds)"}
+    y_title = " or ".join(titles.values())
+    figure = blank_figure(460, x_title="false alarms per 1,000 decisions", y_title=y_title)
+    figure.update_xaxes(range=[-0.02 * RATES[-1], 2 * RATES[-1]])
+    add_choices(figure, [(title, _lines(curves, name)) for name, title in titles.items()])
+    return figure
+
+
+def _lines(curves: Sequence[Curve], name: str) -> Iterator[Trace]:
+    """The line of each curve in the figure `name`, with a gap where a threshold has none."""
+    for number, curve in enumerate(curves):
+        yield trace(
+            "scatter",
+            x=[point.place[0] for point in curve.points],
+            y=[point.figures[name].mean for point in curve.points],
+            text=[f"{point.thresholds[0]:g}" for point in curve.points],
+            mode="lines+markers",
+            line={"color": CLUSTER_COLOURS[number % len(CLUSTER_COLOURS)], "width": 1.5},
+            name=verbatim(f"{curve.name} ({curve.arm})"),
+            visible=False,
+            hovertemplate="threshold %{text}: %{y:.3g} at %{x:.3g}",
+        )
+
+
+def _operating_plots(report: Report) -> Iterator[Plot]:
+    if curves := curves_of(report.summary.detection):
+        yield Plot("operating_points", "Operating points", OPERATING, operating_figure(curves))
+
+
+OPERATING_POINTS = Figure("why", _operating_plots, UNSWEPT, DETECTION, refuse=_refuse_without_detection)
 
 FIGURE = Figure("why", _plots, "no detector made decisions", DETECTION, refuse=_refuse_without_detection)

@@ -229,7 +229,7 @@ _VISITS: Mapping[str, Column] = {
     ),
 }
 
-DETECTOR = Column("name of the detector")
+DETECTOR = Column("name of the detector; of one at several thresholds with that, as `ddm@2.5`")
 
 NOT_FOUND = "if no drift was found"
 NO_DRIFTS = "if there was no drift"
@@ -255,6 +255,7 @@ _DETECTION: Mapping[str, Column] = {
     ),
     "recall_asked": Column("`found` over the drifts that were asked about", SHARE, "if none was asked about"),
     "recall_all": Column("`found` over `drifts`", SHARE, NO_DRIFTS),
+    "delay_rounds_mean": Column("rounds from a found drift to its flag, the mean", "rounds", NOT_FOUND),
     "delay_rounds_median": Column("rounds from a found drift to its flag, the median", "rounds", NOT_FOUND),
     "delay_rounds_90": Column("the rounds that 90 % of found drifts do not exceed", "rounds", NOT_FOUND),
     "delay_s_median": Column(

@@ -8,6 +8,7 @@ ValueError states what is wrong.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
@@ -35,6 +36,9 @@ REFERENCE = "reference"
 
 WITHOUT_CLUSTERS = "single"
 """The clusterer that gives all clients one model."""
+
+THRESHOLD = re.compile(r"-?\d+(\.\d+)?(e[+-]?\d+)?")
+"""A threshold in the name of a detector that is one at several."""
 
 Target = float | Literal["reference"]
 """An accuracy, or "reference": that of the reference arm at the horizon, seed by seed."""
@@ -180,3 +184,29 @@ def written(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return str(value)
+
+
+def at_threshold(curve: str, threshold: float) -> str:
+    """The name of a detector at one of its thresholds.
+
+    >>> at_threshold("ddm", 2.5)
+    'ddm@2.5'
+    """
+    return f"{curve}@{threshold}"
+
+
+def is_threshold(value: object) -> bool:
+    """Whether it is a number that the name of a detector can have."""
+    return (
+        type(value) in (int, float) and THRESHOLD.fullmatch(str(value)) is not None and len(str(value)) < 25
+    )
+
+
+def curve_of(name: str) -> tuple[str, float | None]:
+    """(curve, threshold) of the name of a detector; of another one, the whole name, and None.
+
+    >>> curve_of("ddm@2.5"), curve_of("ddm@1e-09"), curve_of("ddm"), curve_of("me@home")
+    (('ddm', 2.5), ('ddm', 1e-09), ('ddm', None), ('me@home', None))
+    """
+    curve, _, text = name.rpartition("@")
+    return (curve, float(text)) if curve and THRESHOLD.fullmatch(text) else (name, None)

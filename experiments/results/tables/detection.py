@@ -6,8 +6,9 @@
     found, never_asked     those with a true flag, and those without a decision within the tolerance
     recall_asked           found / (drifts - never_asked)
     recall_all             found / drifts
-    delay_rounds_median, delay_rounds_90
-                           rounds from a found drift to its flag: the median, and what 90 % do not exceed
+    delay_rounds_mean, delay_rounds_median, delay_rounds_90
+                           rounds from a found drift to its flag: the mean, the median, and what 90 % do not
+                           exceed
     delay_s_median, delay_s_90
                            the same in virtual seconds, from the opening of the round in which it begins
     asked_s_median, found_s_median
@@ -33,8 +34,9 @@ from typing import TYPE_CHECKING
 from experiments.results.reading.detection import CHANGED, DetectionSettings
 from experiments.results.reading.not_recorded import DETECTION
 from experiments.results.statistics.comparisons import Comparison
+from experiments.results.statistics.detection.curves import DELAY, FOUND, RATES, Curve, curves_of
 from experiments.results.statistics.summary import Summary
-from experiments.results.tables.cells import Cell
+from experiments.results.tables.cells import NOTHING, Cell
 from experiments.results.tables.quantities import SECONDS, SHARE, Quantity, any_measured, is_ever_above_0
 from experiments.results.tables.report import Report
 from experiments.results.tables.table import (
@@ -80,6 +82,19 @@ BY_DECISION = (
     Quantity("f1", None, SHARE, "F1"),
 )
 
+AT_RATE = (
+    Quantity(FOUND, None, SHARE, "found"),
+    Quantity(DELAY, None, "", "of those: mean delay, rounds"),
+)
+"""The columns of detectors at a rate of false alarms."""
+
+BY_LOT = (
+    "Figures are those of a detector whose clients draw one of the two thresholds by lot, so that its false "
+    "alarms are in the mean what is compared; intervals count that these differ by seed. Delays compare only "
+    "where as much is found. A dash: no two played thresholds enclose the rate; what they reached is in "
+    "brackets."
+)
+
 LATCHES = (
     "These figures flatter latches, detectors that keep a flag up: a drift that such a detector finds once "
     "makes every later decision about the client a true positive, and as many false negatives of a detector "
@@ -118,6 +133,21 @@ def _with_names(detection: Detection, columns: Sequence[Quantity], in_terminal: 
     return TextTable(["detector", *shown.headings], named, num_keys=1)
 
 
+def at_rates(curves: Sequence[Curve]) -> NotedTable:
+    """A row for each detector at each of the `RATES`, with dashes if no two thresholds enclose it."""
+    points = [(rate, curve, curve.at(rate)) for rate in RATES for curve in curves]
+    figures = [dict(point.figures) for _, _, point in points if point is not None]
+    known = text_table(AT_RATE, [Comparison("", [], [], is_reference=False, figures=of) for of in figures])
+    cells, rows = iter(known.rows), []
+    for rate, curve, point in points:
+        played = f"({curve.points[0].place[0]:.3g} to {curve.points[-1].place[0]:.3g})"
+        between = played if point is None else "{:g} to {:g}".format(*point.thresholds)
+        shown = [Cell(NOTHING)] * len(AT_RATE) if point is None else next(cells)[1]
+        rows.append((curve.arm, [Cell(f"{rate:g}"), Cell(curve.name), Cell(between), *shown]))
+    headings = ["at", "detector", "thresholds", *(column.heading for column in AT_RATE)]
+    return NotedTable("At the same false alarms per 1,000 decisions", TextTable(headings, rows, 2), [BY_LOT])
+
+
 def _of(summary: Summary) -> Detection:
     assert summary.detection is not None, "the table says something"
     return summary.detection
@@ -135,8 +165,10 @@ def _on_page(report: Report) -> OnPage:
     if not detection.decides:
         return OnPage(remarks=[_without_decisions(detection)])
     by_drift, by_decision = detector_tables(detection, in_terminal=False)
+    curves = curves_of(detection)
     return OnPage(
         [
+            *([at_rates(curves)] if curves else []),
             NotedTable("By drift", by_drift, [_on_drifts(detection)]),
             NotedTable("By decision", by_decision, [_on_decisions(detection)]),
         ]

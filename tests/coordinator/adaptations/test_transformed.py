@@ -21,6 +21,7 @@ from emulator.messages import InferencePlan
 from experiments import contracts
 from tests.coordinator.adaptations.views import a_view, holding
 from traces.changes.features import rotated
+from traces.changes.mixing import orthogonal_map
 
 L, R = [[1, 0], [0, 0]], [[0, 0], [1, 0]]
 """An image of label 0, and one of label 1, upright."""
@@ -116,7 +117,7 @@ def test_finite_families_are_tried_each_with_each() -> None:
 
 def test_before_anybody_has_reported_samples_are_read_plain() -> None:
     view = turned(0, 90)
-    for settings in ({"rotations": 4}, {"channels": True}):
+    for settings in ({"rotations": 4}, {"channels": True}, {"orthogonal": True}):
         served = transformed(**settings, by="class_means").adapt(view)
         assert served.ways is not None
         assert np.isnan(served.ways).all()
@@ -218,6 +219,53 @@ def test_channels_in_another_order_are_put_back() -> None:
         assert adaptation.read(each, np.repeat(served.ways[row], 2, axis=0)).tolist() == PROFILES.tolist()
 
 
+def test_an_orthogonal_map_is_undone_where_the_means_of_labels_determine_it() -> None:
+    drawn = np.random.default_rng(4)
+    plain = (drawn.normal(size=(8, 3)) + np.repeat(drawn.normal(size=(4, 3)), 2, axis=0)).astype(np.float32)
+    labels = np.repeat(np.arange(4), 2).tolist()
+    adaptation = transformed(orthogonal=True, by="class_means")
+    first = a_view([[2] * 4], held=holding((plain, labels)))
+    adaptation.sent_out(first, adaptation.adapt(first))
+    maps = [np.eye(3), *(orthogonal_map(3, share, np.random.default_rng(1)) for share in (1.0, 0.3))]
+    clients = [(plain @ each).astype(np.float32) for each in maps]
+    view = a_view([[2] * 4] * 3, held=holding(*((each, labels) for each in clients)))
+    served = adaptation.adapt(view)
+    assert served.ways is not None
+    for row, each in enumerate(clients):
+        assert np.abs(adaptation.read(each, np.repeat(served.ways[row], 8, axis=0)) - plain).max() < 1e-5
+
+
+def test_an_orthogonal_map_is_undone_whatever_labels_a_client_has_more_of_or_lacks() -> None:
+    """The means of labels alone count: not how many samples each has, and none that only one side has."""
+    means, turn = (
+        np.random.default_rng(4).normal(size=(5, 3)),
+        orthogonal_map(3, 1.0, np.random.default_rng(1)),
+    )
+    adaptation = transformed(orthogonal=True, by="class_means")
+    first = a_view([[1] * 5], held=holding((means[[0, 0, 0, 1, 2, 3]], [0, 0, 0, 1, 2, 3])))
+    adaptation.sent_out(first, adaptation.adapt(first))
+    labels = [0, 1, 1, 1, 1, 2, 3, 4]
+    view = a_view([[1] * 5] * 2, held=holding((means[labels] @ turn, labels), (means[[2, 2]] @ turn, [2, 2])))
+    served = adaptation.adapt(view)
+    assert served.ways is not None
+    plain = means[labels].astype(np.float32)
+    read = adaptation.read((plain @ turn).astype(np.float32), np.repeat(served.ways[0], 8, axis=0))
+    assert np.abs(read - plain)[labels != np.array(4)].max() < 1e-5
+    assert np.isnan(served.ways[1]).all()  # one label alone: as it is
+
+
+def test_directions_that_no_means_of_labels_have_are_left_out() -> None:
+    plain = np.array([[1, 0, 5], [3, 0, -5]], dtype=np.float32)  # means that differ along one feature alone
+    plain = np.concatenate([plain, plain * [[1, 1, -1]]]).astype(np.float32)
+    adaptation = transformed(orthogonal=True, by="class_means")
+    view = a_view([[1, 1]], held=holding((plain, [0, 1, 0, 1])))
+    adaptation.sent_out(view, adaptation.adapt(view))
+    served = adaptation.adapt(view)
+    assert served.ways is not None
+    read = adaptation.read(plain, np.repeat(served.ways[0], 4, axis=0))
+    assert read == pytest.approx(np.array([[1, 0, 0], [3, 0, 0]] * 2), abs=1e-6)
+
+
 # -- of one's own --------------------------------------------------------------------------------------------
 
 
@@ -317,7 +365,7 @@ def test_what_trains_or_compares_is_asked_at_each_dispatch() -> None:
 
 # -- what is refused -----------------------------------------------------------------------------------------
 
-ALL = "rotations, shifts, scales, standardised, quantiles, channels"
+ALL = "rotations, shifts, scales, standardised, quantiles, channels, orthogonal"
 
 
 @pytest.mark.parametrize(
@@ -334,6 +382,7 @@ ALL = "rotations, shifts, scales, standardised, quantiles, channels"
         ({"standardised": True, "by": "class_means"}, "by = 'class_means': standardised is measured, and"),
         ({"quantiles": True, "by": "class_means"}, "by = 'class_means': quantiles is measured, and"),
         ({"channels": True}, "channels: too many orders to try each; set by = 'class_means'"),
+        ({"orthogonal": True}, "orthogonal: too many maps to try each; set by = 'class_means'"),
     ],
 )
 def test_mistakes_of_settings_are_told(settings: dict[str, Any], message: str) -> None:
@@ -383,6 +432,7 @@ def test_features_that_fit_are_taken_and_whole_numbers_refused() -> None:
         {"standardised": True},
         {"quantiles": True},
         {"channels": True, "by": "class_means"},
+        {"orthogonal": True, "by": "class_means"},
     ],
     ids=lambda settings: "-".join(settings),
 )

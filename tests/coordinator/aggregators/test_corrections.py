@@ -170,3 +170,18 @@ def test_an_alpha_of_0_by_which_h_would_be_divided_is_refused() -> None:
         FedDynSettings(alpha=0)
     with pytest.raises(ValidationError, match="alpha"):
         rule("feddyn", alpha=0)
+
+
+def test_where_clients_count_by_samples_each_is_told_its_own_over_their_mean() -> None:
+    """Of those that hold data: in round 1 the last has left."""
+    executor = Quadratics(rule("feddyn", alpha=1.0, weights="samples"), rule("sgd"))
+    holding = [[True] * 4, [True] * 3 + [False]]
+    stream = FakeStream(np.ones((2, 4, 1)), train=[1, 2, 3, 6], holding=holding)
+    aggregator = FedDyn(FedDynSettings(alpha=1.0))
+    Population(executor, stream=stream, aggregator=aggregator, participants=3, rounds=2).play()
+    for wave, mean in zip(executor.waves, (3, 2), strict=True):
+        told = wave.settings["relative_samples"]
+        assert told.tolist() == (wave.samples.counts() / mean).tolist()
+    alike, aggregator = feddyn()
+    Population(alike, aggregator=aggregator).play()
+    assert "relative_samples" not in alike.waves[0].settings

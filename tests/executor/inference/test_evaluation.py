@@ -35,6 +35,20 @@ def test_probabilities_are_averaged_by_hand() -> None:
     np.testing.assert_allclose(served.loss, -np.log([0.5 * 0.35, 0.475 * 0.125]) / 2, rtol=1e-6)
 
 
+def test_logits_are_averaged_by_hand() -> None:
+    """With 3/4 of model 0, whose logits are ln (0.6, 0.3, 0.1), and 1/4 of ln (0.1, 0.7, 0.2).
+
+    Where one model has all the weight, it serves alone.
+    """
+    trainer = labelled([0, 1, 1], num_labels=3)
+    mixed = plan([[0, 1], [1, 0], [0, 1]], [[0.75, 0.25], [1.0, 0.0], [0.75, 0.25]], "logits")
+    served = trainer.evaluate(THREE, mixed, requests((0, 1), (1, 2), (2, 3)))
+    powers = np.array([0.6, 0.3, 0.1]) ** 0.75 * np.array([0.1, 0.7, 0.2]) ** 0.25
+    shares = powers / powers.sum()
+    assert served.accuracy.tolist() == [1, 1, 0]
+    np.testing.assert_allclose(served.loss, -np.log([shares[0], 0.7, shares[1]]), rtol=1e-6)
+
+
 def test_votes_are_counted_by_hand() -> None:
     """The models vote 0, 1, 0.
 

@@ -131,12 +131,14 @@ def write(
     served: Sequence[Sequence[int]] = ((0,),),
     own: tuple[Sequence[int], Mapping[str, Floats32] | None] = ((), {}),
     common: bool = True,
+    shares: Sequence[float] | None = None,
 ) -> Path:
     """Write models 0, 1, ... as a run does."""
     clusters, clients = np.array(served), np.array(own[0], dtype=np.int64)
     bank = np.stack(models) if models else np.zeros((0, trainer.num_parameters), dtype=np.float32)
     numbers, weights = np.arange(len(models)), np.ones(clusters.shape)
-    kept = KeptModels(numbers, bank, clusters, weights, "votes", common, clients, own[1])
+    mixed = None if shares is None else np.array(shares)
+    kept = KeptModels(numbers, bank, clusters, weights, "votes", common, clients, own[1], mixed)
     trainer.write_models(path, kept)
     return path
 
@@ -463,6 +465,21 @@ def test_of_clients_whose_own_tensors_did_not_fit_none_has_a_model_and_clusters_
         assert file.chosen(0, None).keys() == file.chosen(None, None).keys() == (BODY | HEAD).keys()
         with pytest.raises(InputError, match=r"own did not fit; with output\.models = true, runs keep it$"):
             file.chosen(None, 0)
+
+
+def test_a_client_that_mixes_the_outputs_of_two_models_has_none_of_its_own_and_its_share_is_there(
+    tmp_path: Path,
+) -> None:
+    trainer = executor(MLP)
+    own = [1], {"head.bias": np.ones((1, 4), dtype=np.float32)}
+    path = write(
+        trainer, tmp_path / "a.safetensors", drawn(trainer), served=[[0], [0]], own=own, shares=[0.25]
+    )
+    with open_models(path) as file:
+        assert file.tensors.get_tensor("shares").tolist() == [0.25]
+        assert file.chosen(None, 0).keys() == (BODY | HEAD).keys()
+        with pytest.raises(InputError, match=r"client 1 uses two models, .* and cluster 0; name the cluster"):
+            file.chosen(None, 1)
 
 
 # -- damage --------------------------------------------------------------------------------------------------

@@ -38,6 +38,23 @@ def test_stacked_tasks_are_trained_as_one_by_one(kept: Kept, rules: list[LocalRu
         assert np.abs(together - alone).max() <= agree * max(1.0, np.abs(alone).max())
 
 
+@pytest.mark.parametrize("name", ["BNMLP", "MLPDropout"])
+def test_own_models_that_mix_outputs_are_those_of_the_loop_with_batch_norm_and_dropout(name: str) -> None:
+    """In single precision; statistics, which are in no slot, do not move by the second model."""
+    kept = next(kept for kept in ZOO if kept.name == name)
+    made = []
+    for strategy in ("loop", "stacked"):
+        rules = [rule("apfl", mix="outputs", adaptive=True), rule("sgd")]
+        local = executor(kept.reader(), kept.spec(), rules, strategy=strategy)
+        updates = local.train(UNEQUAL, local.initial(0)[None], np.zeros(len(UNEQUAL), dtype=np.int64))
+        made.append((updates.state["apfl.own"], updates.state["apfl.change"], updates.statistics))
+    plain = executor(kept.reader(), kept.spec(), strategy="loop")
+    alone = plain.train(UNEQUAL, plain.initial(0)[None], np.zeros(len(UNEQUAL), dtype=np.int64))
+    assert made[0][2] == pytest.approx(alone.statistics, abs=1e-6)
+    for by_loop, stacked in zip(*made, strict=True):
+        assert stacked == pytest.approx(by_loop, abs=1e-5)
+
+
 @pytest.mark.parametrize("kept", ZOO, ids=lambda kept: kept.name)
 def test_threads_and_a_second_call_change_no_bit(kept: Kept) -> None:
     made = []

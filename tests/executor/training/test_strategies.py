@@ -52,6 +52,7 @@ MODELS = [
     model("resnet", depth=1, channels=2, groups=1),
     model("context"),
     model("mixture", size=4, experts=2),
+    model("random_features", features=6),
 ]
 AMSGRAD = rule("adam", amsgrad=True, weight_decay=0.01)
 STOPPING = [rule("early_stopping", gamma=0.01), rule("sgd")]
@@ -66,16 +67,21 @@ CHAINS = [
     [rule("scaffold"), rule("sgd", weight_decay=0.01)],
     [rule("feddyn", alpha=0.5), rule("sgd")],
     [rule("feddc", clip=0.5), rule("sgd")],
+    [rule("feddyn", weights="samples", clip=0.5), rule("clip", norm=0.3), rule("adam")],
     [rule("fedprox", mu=0.3), rule("aso_memory", beta=0.2), rule("sgd")],
     [rule("ditto", pull=0.3), rule("sgd")],
     [rule("apfl", alpha=0.3, adaptive=True), rule("sgd", momentum=0.9)],
+    [rule("apfl", alpha=0.3, adaptive=True, mix="outputs"), rule("sgd", momentum=0.9)],
     [rule("fedprox", mu=0.3), rule("early_stopping", gamma=0.01), rule("sgd", momentum=0.9)],
     STOPPING,
     [rule("personal_layers", keep="body", alternate=True, head_steps=0.3), rule("sgd", weight_decay=0.01)],
 ]
-OF_LAYERS = CHAINS[-1]  # not of a model that has a single layer
+OF_LAYERS = CHAINS[-1]  # not of a model that trains a single layer
 COMBINATIONS = [
-    (spec, rules) for spec in MODELS for rules in CHAINS if (spec, rules) != (DENSE[0], OF_LAYERS)
+    (spec, rules)
+    for spec in MODELS
+    for rules in CHAINS
+    if rules is not OF_LAYERS or spec not in (DENSE[0], MODELS[-1])
 ]
 NO_PULL = [rule("fedprox", mu=0.0), rule("sgd")]  # plain descent through the rules
 UNEQUAL = wave(counts=[9, 3, 0, 12, 7, 1], steps=[4, 1, 5, 6, 4, 0], batch_size=[4, 4, 4, 4, 3, 3])

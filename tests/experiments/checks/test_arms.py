@@ -564,6 +564,59 @@ def test_detection_without_a_truth_is_refused() -> None:
         arms_module.refuse_detection_without_truth(experiment, endless)
 
 
+SWEPT: dict[str, Any] = {"jump": {"kind": "ddm", "thresholds": [2, 3]}}
+FAR: dict[str, Any] = {"far": {"kind": "distance", "thresholds": [0.1, 0.2]}}
+NEWS: dict[str, Any] = {"news": {"kind": "stepd", "thresholds": [0.01, 0.05]}}
+GROUPS: dict[str, Any] = {"kind": "drift_groups", "groups": {"sudden": ["jump"]}}
+
+
+ONE: dict[str, Any] = {"kind": "drift_groups", "groups": {"sudden": ["jump@2"]}}
+
+
+@pytest.mark.parametrize(
+    ("arm", "curve"),
+    [
+        ({"detectors": FAR, "clusterer": "fielding"}, "far"),
+        ({"detectors": NEWS, "schedules": ["slowness"]}, "news"),
+        ({"detectors": SWEPT, "clusterer": GROUPS}, "jump"),
+        ({"detectors": SWEPT, "clusterer": ONE}, "jump"),
+    ],
+)
+def test_thresholds_that_would_change_each_other_are_refused(arm: dict[str, Any], curve: str) -> None:
+    problem = (
+        rf"^arm 'a': detectors\.{curve}: what it flags may change the run, so thresholds cannot share an "
+        rf"arm; leave out thresholds, and play each in an arm of its own$"
+    )
+    with pytest.raises(ConfigurationError, match=problem):
+        checked(arm=[{"name": "a", **arm}], trace=SWAPPED, detection={})
+
+
+@pytest.mark.parametrize("other", ["eddm", {"kind": "ddm", "threshold": 2, "signal": "losses"}])
+def test_names_of_thresholds_are_of_one_detector(other: Any) -> None:
+    detectors = {"x@1": {"kind": "ddm", "threshold": 1}, "x@2": other}
+    with pytest.raises(
+        ConfigurationError, match=r"detectors: x@1, x@2 are named as one at several thresholds"
+    ):
+        checked(arm=[{"name": "a", "detectors": detectors}], trace=SWAPPED, detection={})
+
+
+def test_the_threshold_in_a_name_is_that_of_the_detector() -> None:
+    detectors = {f"x@{named}": {"kind": "ddm", "threshold": named + 0.5} for named in (1, 2)}
+    with pytest.raises(ConfigurationError, match=r"detectors\.x@1: is named as one at .* 1, and has 1\.5"):
+        checked(arm=[{"name": "a", "detectors": detectors}], trace=SWAPPED, detection={})
+
+
+def test_thresholds_fit_an_arm_in_which_nothing_depends_on_their_flags() -> None:
+    for arm in (
+        {"detectors": SWEPT},
+        {"detectors": NEWS},
+        {"detectors": {"jump": "ddm", "other": SWEPT["jump"]}, "clusterer": GROUPS},
+    ):
+        checked(arm=[{"name": "a", **arm}], trace=SWAPPED, detection={})
+    far = {"far@home": {"kind": "distance", "eps": 0.1}, "far@1": {"kind": "distance", "eps": 1}}
+    checked(arm=[{"name": "a", "clusterer": "fielding", "detectors": far}])  # one at a threshold is no curve
+
+
 def test_detectors_that_remember_more_than_the_memory_holds_are_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -49,7 +49,9 @@ def test_a_configuration_is_a_shipped_name_or_a_file_here(offered: Offered, tmp_
     (tmp_path / "fields").mkdir()
     (tmp_path / "fields" / "own.toml").touch()
     (tmp_path / "figures.csv").touch()
-    assert offered("driftscale run digits-") == ["digits-async", "digits-detectors", "digits-online"]
+    assert offered("driftscale run digits-") == [
+        f"digits-{name}" for name in ("async", "detectors", "online", "operating-points")
+    ]
     assert offered("driftscale check sm") == ["small.toml"]
     assert offered("driftscale run fie")[-2:] == ["fielding", "fields/"]
     assert offered("driftscale traces inspect fields/") == ["fields/own.toml"]

@@ -15,6 +15,7 @@ from experiments.reading import read_table
 from experiments.shipped import shipped_files
 
 WHOLE = {
+    "digits-operating-points": "a1fed3d1",
     "swap-samples": "1188775e",
     "dao/incremental-16": "7ec2e668",
     "dao/incremental-30": "51f4dfd3",

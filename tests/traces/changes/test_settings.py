@@ -37,7 +37,7 @@ def test_a_change_is_recorded_as_it_was_written(written: dict[str, Any]) -> None
     [
         (
             {**XOR, "what": "xnor"},
-            "no such operation; must be one of xor, reverse, permute, own_swap, or a table",
+            "no such operation; must be one of xor, reverse, permute, own_swap, rule, or a table",
         ),
         (
             {**XOR, "what": 5},
@@ -89,6 +89,19 @@ def test_a_change_is_recorded_as_it_was_written(written: dict[str, Any]) -> None
         ({**OWN, "every": None}, "own_swap: needs clients = { share, redraw } alone, and every"),
         ({**OWN, "samples": 0.5}, "own_swap: changes all samples of its clients"),
         ({**OWN, "splits": ["train"]}, "own_swap: changes both splits; leave out splits"),
+        (
+            {**XOR, "what": {"mix": "dense"}},
+            "Input should be 'orthogonal', 'channels', 'gains' or 'monotone'",
+        ),
+        ({**XOR, "what": {"mix": {"kind": "gains", "strength": 1.5}}}, "less than or equal to 1"),
+        ({**XOR, "what": {"mix": "gains", "strength": 1}}, "mix = { kind = 'gains', strength = ... }"),
+        ({**XOR, "what": {"mix": {"kind": "channels", "strength": 0.5}}}, "strength = 0.5: channels lie in"),
+        ({**XOR, "what": {"mix": "channels"}, "magnitude": 0.5}, "magnitude: channels lie in another order"),
+        (
+            {**XOR, "what": {"mix": {"kind": "gains", "strength": 0.5}}, "magnitude": 3},
+            "magnitude: is up to 3; must be at most 1 with strength = 0.5",
+        ),
+        ({"on": "held", "what": ["rule", "xor"], "pattern": ["0", "1"]}, "what: a list has 'rule' alone, or"),
         (
             {"what": "own_swap", "on": "held", "pattern": ["0", "1"]},
             "pattern cannot be combined with own_swap",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,6 +12,7 @@ from pydantic import ValidationError
 
 from emulator.arrays import Floats, Ints
 from emulator.errors import ConfigurationError
+from emulator.seeding import RandomStreams
 from experiments.sameness import same
 from tests.traces.tiny import context
 from traces.arrivals import SPLITS
@@ -27,6 +29,19 @@ def build(rounds: int = 20, seed: int = 0, **settings: Any) -> Trace:
 class Client(NamedTuple):
     features: Floats  # (n, 60)
     labels: Ints  # (n,)
+
+
+def iid_by_hand(clients: int, seed: int) -> list[Client]:
+    """The same of the published generator of IID data: one rule, and one distribution of features."""
+    draw = np.random.RandomState(seed)
+    sizes = [int(draw.lognormal(4, 2)) + 50 for _ in range(clients)]
+    covariance = np.diag([(j + 1) ** -1.2 for j in range(60)])
+    weights, biases = draw.normal(0, 1, (60, 10)), draw.normal(0, 1, 10)
+    drawn = []
+    for size in sizes:
+        features = draw.multivariate_normal(np.zeros(60), covariance, size)
+        drawn.append(Client(features, np.array([int(np.argmax(x @ weights + biases)) for x in features])))
+    return drawn
 
 
 def by_hand(clients: int, alpha: float, beta: float, seed: int) -> list[Client]:
@@ -52,9 +67,9 @@ def _softmax(scores: Floats) -> Floats:
     return powers / powers.sum()
 
 
-def held(trace: Trace, client: int) -> Client:
+def held(trace: Trace, client: int, step: int = 0) -> Client:
     """The samples that the client holds, of both splits, in the order in which they were drawn."""
-    rows = np.concatenate([trace.held(np.array([client]), split, 0).rows(0) for split in SPLITS])
+    rows = np.concatenate([trace.held(np.array([client]), split, step).rows(0) for split in SPLITS])
     rows = rows[np.argsort(trace.table.take("image", rows))]
     return Client(trace.features(rows), trace.labels(rows))
 
@@ -81,6 +96,57 @@ def test_samples_are_those_of_the_definition(alpha: float, beta: float, seed: in
         assert features.dtype == np.float32
         assert np.array_equal(features, expected.features.astype(np.float32))
         assert np.array_equal(labels, expected.labels)
+
+
+def test_iid_samples_are_those_of_the_published_generator() -> None:
+    trace = build(iid=True, data_seed=4)
+    for client, expected in enumerate(iid_by_hand(3, 4)):
+        features, labels = held(trace, client)
+        assert np.array_equal(features, expected.features.astype(np.float32))
+        assert np.array_equal(labels, expected.labels)
+    with pytest.raises(ValidationError, match="iid = true: clients do not differ; leave out alpha and beta"):
+        build(iid=True, alpha=1, beta=2)
+
+
+def test_a_number_of_samples_is_that_of_each_client_for_training_and_for_tests() -> None:
+    trace = build(clients=7, iid=True, samples=12)
+    assert [trace.held(np.arange(7), split, 0).counts().tolist() for split in SPLITS] == [[12] * 7] * 2
+    with pytest.raises(ConfigurationError, match="2000000 samples each, or more, they have more than the"):
+        build(clients=100, samples=1_000_000)
+
+
+def test_a_rule_keeps_features_to_the_bit_and_gives_labels_by_other_weights() -> None:
+    parts = [{"part": part, "of": 2} for part in (1, 2)]
+    changes = [{"what": "rule", "on": "held", "at_step": 1, "clients": part} for part in parts]
+    trace = build(clients=4, samples=30, iid=True, changes=changes)
+    assert trace.concepts is not None
+    streams = [RandomStreams(0).generator("rule", number, 0) for number in (0, 1)]  # of the data seed
+    rules = [(stream.normal(0, 1, (60, 10)), stream.normal(0, 1, 10)) for stream in streams]
+    of_concept: dict[int, set[int]] = {}
+    for client in range(4):
+        before, after = held(trace, client), held(trace, client, step=1)
+        assert np.array_equal(before.features, after.features)
+        assert (before.labels != after.labels).mean() > 0.4
+        made = [
+            np.argmax(after.features.astype(np.float64) @ weights + bias, axis=1) for weights, bias in rules
+        ]
+        [number] = [number for number, labels in enumerate(made) if np.array_equal(labels, after.labels)]
+        of_concept.setdefault(int(trace.concepts[1, client]), set()).add(number)
+    assert sorted(of_concept) == [1, 2]
+    assert sorted(of_concept.values(), key=min) == [{0}, {1}]
+
+
+def test_labels_that_a_rule_would_take_are_refused() -> None:
+    permuted, anew = ({"what": what, "on": "held", "at_step": 1} for what in ("permute", "rule"))
+    several = partial(build, clients=4, iid=True, samples=30, rounds=20)
+    with pytest.raises(ConfigurationError, match=r"changes\.1: rule gives labels anew, and client 0 would"):
+        several(changes=[permuted, anew])
+    with pytest.raises(ConfigurationError, match=r"lose those of trace\.changes\.0 \(rule\); end that one"):
+        several(changes=[anew, anew])
+    several(changes=[anew, permuted])
+    several(changes=[{**permuted, "until_step": 2}, {**anew, "at_step": 2}])
+    parts = [{"clients": {"part": part, "of": 2}} for part in (1, 2)]
+    several(changes=[permuted | parts[0], anew | parts[1]])
 
 
 def test_a_client_has_a_tenth_of_its_samples_for_tests_rounded_up() -> None:

@@ -104,6 +104,7 @@ def score_drifts(
         **_recall(found),
         "never_asked": len(scored) - num_asked,
         "recall_asked": ratio(int(is_found.sum()), num_asked),
+        "delay_rounds_mean": _mean(rounds),
         "delay_rounds_median": _median(rounds),
         "delay_rounds_90": _ninety(rounds),
         "delay_s_median": _median(delay_s[is_found]),
@@ -150,6 +151,10 @@ def _rounds(decisions: Decisions, drifts: Drifts, of: Ints, chosen: Bools) -> In
     indices, first = _first_of(of, chosen)
     rounds[indices] = decisions.round[first]
     return rounds
+
+
+def _mean(values: Floats) -> float | None:
+    return float(values.mean()) if len(values) else None
 
 
 def _median(values: Floats) -> float | None:

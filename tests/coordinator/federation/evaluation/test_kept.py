@@ -25,7 +25,8 @@ def test_models_of_clients_are_let_go_one_by_one_but_for_what_is_kept() -> None:
             del models
 
     layout = {"body": Segment(0, 2, (2,)), "head": Segment(2, 3, (1,))}
-    clients, own = own_tensors(parts(), np.zeros((1, 3), dtype=np.float32), layout, 20)
+    clients, own, shares = own_tensors(parts(), np.zeros((1, 3), dtype=np.float32), layout, 20)
     assert clients.tolist() == list(range(5))
     assert own is not None
+    assert shares is None
     assert {name: rows.ravel().tolist() for name, rows in own.items()} == {"head": [1, 2, 3, 4, 5]}

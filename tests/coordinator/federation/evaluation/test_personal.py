@@ -15,7 +15,16 @@ from coordinator.federation.evaluation.personal import Personal, PersonalFigures
 from coordinator.federation.solver_state import SolverState
 from emulator.arrays import Floats32, Ints
 from emulator.errors import RunError
-from emulator.messages import ArrayUpdates, InferencePlan, SolverFacts, StateSpec, TrainTasks
+from emulator.messages import (
+    ArrayUpdates,
+    Evaluation,
+    InferencePlan,
+    OutputMix,
+    SampleRanges,
+    SolverFacts,
+    StateSpec,
+    TrainTasks,
+)
 from tests.fakes import FakeExecutor, FakeStream, Played, Population, ints
 
 OWN = SolverFacts(state={"own": StateSpec("parameters", until="run")}, personal=frozenset({"own"}))
@@ -173,6 +182,61 @@ def test_a_client_whose_new_memory_is_not_finite_has_trained_what_it_sent() -> N
     everyone, models = ints(0, 1), world.bank.parameters
     trained = world.personal.trained_accuracy(updates, models, 0 * one, one > 0, everyone, 0 * one)
     assert trained == (0.75 + 0.75) / 2
+
+
+class Mixing(FakeExecutor):
+    """A fake whose models are mixed by their weights."""
+
+    def evaluate(self, models: Floats32, plan: InferencePlan, samples: SampleRanges) -> Evaluation:
+        assert plan.combine == "logits"
+        assert plan.weights.sum(axis=1) == pytest.approx(1)
+        mixed = (models[plan.models, 0] * plan.weights).sum(axis=1)
+        distance = np.abs(self.targets[samples.first % len(self.targets), 0] - mixed)
+        return Evaluation(1 - distance, distance)
+
+
+MIXED = SolverFacts(
+    state={**OWN.state, "shift": StateSpec("scalar", until="run")},
+    personal=frozenset({"own", "shift"}),
+    mixes=OutputMix(0.5, "shift"),
+)
+
+
+def mixing() -> tuple[World, dict[str, Floats32]]:
+    """A world, and what its clients remember: own models of 1 and 0, with the shares 0.75 and 0."""
+    world = World([1.0, 1.0])
+    world.executor = Mixing([1.0, 1.0])
+    world.executor.solver = MIXED
+    world.memory = SolverState(MIXED.state, num_parameters=1)
+    world.personal = Personal(world.executor, world.memory, world.bank, world.stream)
+    return world, {"own": np.float32([[1], [0]]), "shift": np.float32([[0.25], [-0.5]])}
+
+
+def test_clients_that_mix_outputs_use_their_share_of_the_own_and_the_rest_of_the_served_model() -> None:
+    """Models 0.5 and 0 serve clients 0 and 1: 0.75 x 1 + 0.25 x 0.5, and 0, since the share is 0."""
+    world, state = mixing()
+    ones, both = ints(1, 1), ints(0, 1)
+    updates = ArrayUpdates(both, 0 * ones, ones, ones, np.zeros((2, 1), "f"), state=state)
+    world.memory.commit(updates, 3)
+    served = Evaluation(np.array([0.5, 0.0]), np.zeros(2))
+    figures = world.personal.figures(4, InferencePlan.alike(both[:, None]), both, served)
+    assert figures.personal_accuracy == (0.875 + 0) / 2
+    (kept,) = world.personal.own(InferencePlan.alike(both[:, None]))
+    assert kept.shares is not None
+    assert (kept.models.tolist(), kept.row.tolist(), kept.shares.tolist()) == ([[1], [0]], [0, 1], [0.75, 0])
+
+
+def test_their_trained_accuracy_is_with_the_model_that_they_have_just_trained() -> None:
+    """Trained from 0.5 to 0.75; that of the second client has no memory that is finite."""
+    world, state = mixing()
+    state["own"][1] = np.nan
+    ones, both = ints(1, 1), ints(0, 1)
+    delta = np.full((2, 1), 0.25, dtype=np.float32)
+    updates = ArrayUpdates(both, 0 * ones, ones, ones, delta, state=state)
+    trained = world.personal.trained_accuracy(
+        updates, world.bank.parameters, 0 * both, ones > 0, both, 0 * both
+    )
+    assert trained == ((0.75 + 0.25 * 0.75) + 0.75) / 2
 
 
 # -- in a run ----------------------------------------------------------------------------------------------

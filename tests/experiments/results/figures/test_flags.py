@@ -3,11 +3,14 @@ from dataclasses import replace
 import pytest
 
 import driftscale
+from emulator.errors import InputError
 from experiments.results.drawing.arms import Arm
-from experiments.results.figures.flags import flags_figure
+from experiments.results.figures.flags import flags_figure, operating_figure
 from experiments.results.pages.report_page import write_results
 from experiments.results.reading.not_recorded import NotRecordedError
 from experiments.results.reading.run_directory import ReportedRun
+from experiments.results.statistics.detection.curves import Curve, Point
+from experiments.results.statistics.intervals import amount_estimate
 from tests.experiments.synthetic_runs import a_detecting_run, a_directory, store
 
 pytestmark = pytest.mark.usefixtures("figures_as_drawn")
@@ -65,3 +68,32 @@ def test_a_notebook_is_told_how_to_record_decisions(tmp_path):
     store(directory, a_run({}, {}))
     with pytest.raises(NotRecordedError, match=r"no decisions of detectors; with a table \[detection\]"):
         driftscale.load(tmp_path).plot_flags()
+
+
+def at(threshold, alarms, found, delay):
+    """A point of a curve, of one seed."""
+    names = ("false_alarms_per_1000", "recall_all", "delay_rounds_mean")
+    figures = zip(names, (alarms, found, delay), strict=True)
+    return Point((threshold,), {name: amount_estimate([value]) for name, value in figures})
+
+
+def test_a_curve_joins_thresholds_by_their_false_alarms():
+    curves = [
+        Curve("global", "ddm", [at(3.0, 0.0, 0.0, None), at(2.0, 1.5, 0.5, 20.0)]),
+        Curve("global", "eddm", [at(0.5, 0.5, 0.2, 40.0), at(0.9, 6.0, 0.8, 10.0)]),
+    ]
+    figure = operating_figure(curves).validated()
+    assert [trace.name for trace in figure.data] == ["ddm (global)", "eddm (global)"] * 2
+    found, _, delays, _ = figure.data
+    assert (list(found.x), list(found.y), list(found.text)) == ([0.0, 1.5], [0.0, 0.5], ["3", "2"])
+    assert (list(delays.x), list(delays.y)) == ([0.0, 1.5], [None, 20.0])  # nothing found, no delay
+    assert [trace.visible for trace in figure.data] == [True, True, False, False]
+    assert figure.layout.xaxis.range[1] == 4.0
+
+
+def test_a_notebook_is_told_why_there_are_no_operating_points(tmp_path):
+    table = {"positive": "changed", "first_round": 0, "tolerance": 3}
+    directory = a_directory(tmp_path, ["global"], [0], report={"window": 1}, detection=table)
+    store(directory, a_run({2: [0]}, {}))
+    with pytest.raises(InputError, match="cannot be drawn: no detector was played at several thresholds"):
+        driftscale.load(tmp_path).plot_operating_points()

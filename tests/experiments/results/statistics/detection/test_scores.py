@@ -51,6 +51,7 @@ def test_one_late_detection_one_miss_one_false_alarm_and_one_client_never_asked(
         "never_asked": 1,
         "recall_asked": 1 / 2,
         "recall_all": 1 / 3,
+        "delay_rounds_mean": 2.0,
         "delay_rounds_median": 2.0,
         "delay_rounds_90": 2.0,
         "delay_s_median": 30.0,
@@ -248,7 +249,8 @@ def test_ratios_without_a_denominator_are_not_defined():
     quiet = figures(a_run({}, {}))
     undefined = [name for name, value in quiet.items() if value is None]
     assert undefined == [
-        *("recall_asked", "delay_rounds_median", "delay_rounds_90", "delay_s_median", "delay_s_90"),
+        *("recall_asked", "delay_rounds_mean", "delay_rounds_median", "delay_rounds_90"),
+        *("delay_s_median", "delay_s_90"),
         *("asked_s_median", "found_s_median", "false_alarms_per_1000", "undrifted_flagged"),
         *("accuracy", "precision", "recall", "f1"),
     ]
