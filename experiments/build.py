@@ -141,6 +141,7 @@ def build_world(experiment: Experiment, seed: int, locate: Locate, scratch: Path
     context = TraceContext(experiment.round.rounds, streams, locate, scratch)
     with inspecting(without_chance):
         trace = experiment.trace.build().build(context)
+        _refuse_unapplied_changes(experiment, trace)
         clients = trace.num_clients
         check_rounds(experiment, trace, streams)
         profile = find_profile(experiment.devices.profile, locate)
@@ -153,6 +154,15 @@ def build_world(experiment: Experiment, seed: int, locate: Locate, scratch: Path
     return World(
         streams, trace, profile, fleet, devices.availability, faults, devices.assigned, starts=starts
     )
+
+
+def _refuse_unapplied_changes(experiment: Experiment, trace: Trace) -> None:
+    """ConfigurationError if a source of one's own has left out the changes of its settings."""
+    if getattr(experiment.trace.settings, "changes", ()) and not trace.is_changed:
+        raise ConfigurationError(
+            f"trace.changes: the source {experiment.trace.kind!r} does not apply them; end its build with "
+            f"return self.changed(trace, context), or leave changes out"
+        )
 
 
 def build_emulation(

@@ -29,6 +29,7 @@ TEXT, WHOLE, NUMBER, TABLE = ({"type": name} for name in ("string", "integer", "
 
 ALSO: Mapping[str, Json] = {
     "_a_number_is_constant": NUMBER,
+    "_a_word_is_its_kind": TEXT,
     "_as_text": WHOLE,
     "_file_alone": TEXT,
     "_number_alone": NUMBER,

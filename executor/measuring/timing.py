@@ -64,7 +64,10 @@ def assembled(kind: type[nn.Module], members: Mapping[str, Any]) -> nn.Module:
     module: nn.Module = kind.__new__(kind)
     nn.Module.__init__(module)
     for name, member in members.items():
-        setattr(module, name, member)
+        if isinstance(member, torch.Tensor) and not isinstance(member, nn.Parameter):
+            module.register_buffer(name, member)
+        else:
+            setattr(module, name, member)
     return module
 
 

@@ -53,6 +53,8 @@ def _layer(layer: nn.Module, kinds: set[str], is_known: bool) -> str:
     members = {key: repr(value) for key, value in vars(layer).items() if key not in OF_EVERY_MODULE}
     for key, part in layer.named_parameters(recurse=False):
         members[key] = f"nn.Parameter(torch.ones({tuple(part.shape)}), {part.requires_grad})"
+    for key, held in layer.named_buffers(recurse=False):
+        members[key] = f"torch.ones({tuple(held.shape)})"
     members |= {key: _layer(child, kinds, is_known) for key, child in layer.named_children()}
     inner = indent("".join(f"{key!r}: {member},\n" for key, member in members.items()), "    ")
     return f"assembled({name}, {{\n{inner}}})"

@@ -440,6 +440,13 @@ def _refuse_thresholds(parts: Parts, arm: Arm) -> None:
                 f"detectors: {', '.join(names)} are named as one at several thresholds, and differ in other "
                 f"ways; name them without @ and a number"
             )
+        for name, each in zip(names, detectors, strict=True):
+            named, played = curve_of(name)[1], getattr(each.settings, each.threshold or "", None)
+            if named != played:
+                raise ConfigurationError(
+                    f"detectors.{name}: is named as one at the threshold {named:g}, and has {played}; name "
+                    f"it without @ and a number"
+                )
         # Reports are compared with those that earlier flags brought about.
         watched = detectors[0].watches
         if watched == REPRESENTATION or (watched == "arrivals" and parts.schedules) or read & {curve, *names}:

@@ -233,7 +233,7 @@ def test_settings_out_of_range_or_unknown_are_refused(kind: str, settings: dict[
 
 def test_an_unknown_rule_lists_the_choices() -> None:
     with pytest.raises(
-        UnknownNameError, match="unknown local rule 'prox'; choices: adam, apfl, aso_memory, d"
+        UnknownNameError, match="unknown local rule 'prox'; choices: adam, apfl, aso_memory, c"
     ):
         RULES.find("prox")
 

@@ -259,7 +259,8 @@ def draw_change(draw: random.Random, trace: Mapping[str, Any], rounds: int) -> d
     noise, turn = draw.uniform(0.1, 1), draw.uniform(1, 180)
     of_features: list[Any] = [{"noise": noise}, {"replace": [0, 1]}, {"rotate": turn}]
     of_features += [{"mix": kind} for kind in ("orthogonal", "gains", "monotone")]
-    kind = draw.choice([of_labels, of_features])
+    of_rules = [["rule"]] if trace.get("source") == "synthetic" else []
+    kind = draw.choice([of_labels, of_features, *of_rules])
     what, onset = draw.choice(kind), draw.randint(0, min(2, steps - 1))
     change: dict[str, Any] = {"what": what, "on": draw.choice(["held", "arrivals"])}
     curve = {"from": draw.random(), "to": draw.random(), "over": draw.randint(1, 4)}
@@ -268,7 +269,7 @@ def draw_change(draw: random.Random, trace: Mapping[str, Any], rounds: int) -> d
         change["splits"] = [draw.choice(["train", "test"])]
     if when == "pattern":
         clients = len(trace["pattern"][0]) if "pattern" in trace else trace.get("clients", 9)
-        operations = draw.sample(kind, draw.randint(1, 2))
+        operations = draw.sample(kind, draw.randint(1, min(2, len(kind))))
         return {**change, "what": operations, "pattern": draw_pattern(draw, clients, steps, len(operations))}
     if draw.random() < CHANGED:
         change["samples"] = draw.choice([draw.random(), curve])
@@ -377,9 +378,9 @@ def add_part(draw: random.Random, table: Mapping[str, Any], arm: int, name: str)
     return with_arm(table, arm, changes)
 
 
-def add_model(draw: random.Random, table: Mapping[str, Any], arm: int) -> dict[str, Any]:
+def add_model(draw: random.Random, table: Mapping[str, Any], arm: int, name: str) -> dict[str, Any]:
     """Add a model of an arm."""
-    return with_arm(table, arm, {"training": {"model": draw_part(MODELS, draw)}})
+    return with_arm(table, arm, {"training": {"model": draw_named(MODELS, name, draw)}})
 
 
 # -- whole configurations -----------------------------------------------------------------------------------
@@ -477,7 +478,8 @@ class Drawn:
     """The configuration of a key, "seed/number": the same whenever it is drawn, and repaired.
 
     Its pieces are drawn each from a stream of its own. The first ones are solvers and aggregators, over which
-    the numbers of a seed go in turn; the others are in a drawn order, and yield to those before them.
+    the numbers of a seed go in turn, as over models; the others are in a drawn order, and yield to those
+    before them.
 
     `fixed` are keys of the only arm, or tables of the configuration, that are not drawn.
     """
@@ -491,6 +493,8 @@ class Drawn:
         turns = [*(("solver", name) for name in RULES.names())]
         turns += [("aggregator", name) for name in AGGREGATORS.names()]
         random.Random(seed).shuffle(turns)
+        models = [name for name in MODELS.names() if name not in LARGE]
+        random.Random(seed).shuffle(models)
         named = [turns[(2 * int(number) + arm) % len(turns)] for arm in range(arms)]
         methods = [
             partial(add_method, arm=arm, kind=kind, name=name) for arm, (kind, name) in enumerate(named)
@@ -505,7 +509,8 @@ class Drawn:
             ]
             parts = {"clusterer", *drawn} - {"solver", "aggregator"}
             others += [partial(add_part, arm=arm, name=name) for name in sorted(parts)]
-            others += [partial(add_model, arm=arm)] * (draw.random() < 0.5)
+            model = models[(2 * int(number) + arm) % len(models)]
+            others += [partial(add_model, arm=arm, name=model)] * (draw.random() < 0.7)
         draw.shuffle(others)
         self._pieces: list[Piece] = [*methods, set_trace, *others]
         self._tries = [0] * len(self._pieces)

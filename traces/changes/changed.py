@@ -14,7 +14,7 @@ from emulator.seeding import RandomStreams
 from traces.arrivals import SPLITS
 from traces.changes.application import Application
 from traces.changes.chosen import Samples
-from traces.changes.concepts import Received, Truth, true_concepts
+from traces.changes.concepts import Received, Truth, digits_of, true_concepts
 from traces.changes.features import check_features, empty_feature_changes
 from traces.changes.labels import label_map, own_swaps
 from traces.changes.rows import ADVICE, Applied, Differing, Times, differing_rows
@@ -82,6 +82,7 @@ def with_changes(
         one, label_maps = _drawn(change, f"trace.changes.{number}", number, trace, run, times, made)
         applied.append(one)
         maps.append(label_maps)
+    _refuse_lost_labels(applied, rows)
     differing = differing_rows(trace.table, applied, times)
     samples = Samples(differing.rows, trace.table, streams)
     application = Application(differing.rows, samples, times, streams, own or streams)
@@ -129,6 +130,26 @@ def refuse_pairs(changes: Sequence[Change]) -> None:
                 f"trace.changes.{one} ({first.names[0]}) and trace.changes.{other} ({second.names[0]}) "
                 f"cannot both apply: own_swap draws from the labels that a client holds, and the other one "
                 f"changes these; leave out one"
+            )
+
+
+def _refuse_lost_labels(applied: Sequence[Applied], rows: int) -> None:
+    """ConfigurationError for a rule that gives clients labels anew which an earlier change is on for.
+
+    Their concept would have that change, of which their labels keep nothing.
+    """
+    of_labels = [change for change in applied if change.settings.changes_labels]
+    for earlier, rule in combinations(of_labels, 2):
+        both = {*earlier.settings.splits} & {*rule.settings.splits}
+        if "rule" not in rule.settings.names or not both:
+            continue
+        clients = np.union1d(earlier.spans.client, rule.spans.client)
+        on = (digits_of(earlier, clients, rows) > 0) & (digits_of(rule, clients, rows) > 0)
+        if on.any():
+            raise ConfigurationError(
+                f"{rule.key}: rule gives labels anew, and client {clients[on.any(axis=0).argmax()]} would "
+                f"lose those of {earlier.key} ({earlier.settings.names[0]}); end that one first, as with "
+                f"until_round, or list it behind"
             )
 
 

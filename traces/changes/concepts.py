@@ -80,13 +80,13 @@ def _codes(applied: Sequence[Applied], clients: Ints, rows: int) -> Ints:
     """(splits, rows, n) a number for each set of changes that are on for `clients` (n,); 0 for none."""
     codes = np.zeros((len(SPLITS), rows, len(clients)), dtype=np.int64)
     for change in applied:
-        digits = _digits(change, clients, rows)
+        digits = digits_of(change, clients, rows)
         of_split = np.isin(SPLITS, change.settings.splits)
         codes = _combined(codes, of_split[:, None, None] * digits)
     return codes
 
 
-def _digits(applied: Applied, clients: Ints, rows: int) -> Ints:
+def digits_of(applied: Applied, clients: Ints, rows: int) -> Ints:
     """(rows, n) what of a change is on for `clients` (n,), who include those of its spans; 0 for nothing."""
     spans = applied.spans
     # What own swaps have come to may be nothing, which has value 0.

@@ -130,9 +130,10 @@ def empty_feature_changes(shape: tuple[int, ...], normal: Floats32, streams: Ran
 
 def check_features(operation: OfFeatures, shape: tuple[int, ...], key: str, *, integers: bool) -> None:
     """ConfigurationError if samples of that shape, or ones that are whole numbers, cannot be changed so."""
-    if isinstance(operation, Mix) and integers:
+    if integers:
+        name = type(operation).__name__.lower()
         raise ConfigurationError(
-            f"{key}: mix: the samples here are whole numbers, such as tokens, which no map leaves whole; "
+            f"{key}: {name}: the samples here are whole numbers, such as tokens, which would become others; "
             f"change labels instead, as with 'permute'"
         )
     if isinstance(operation, Rotate) and (len(shape) not in (2, 3) or min(shape[-2:]) < 2):

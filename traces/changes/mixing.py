@@ -66,7 +66,7 @@ def check_mix(mix: Mixing, shape: tuple[int, ...], levels: int, key: str) -> Non
     if size > MOST_MIXED:
         raise ConfigurationError(
             f"{key}: mix: orthogonal is of at most {MOST_MIXED:,} features, and samples of shape "
-            f"{shape} have {size:,}; choices: gains, monotone, channels"
+            f"{shape} have {size:,}; choices: gains, monotone"
         )
     if levels * size**2 > MOST_NUMBERS:
         raise ConfigurationError(

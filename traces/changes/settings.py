@@ -276,6 +276,10 @@ def _operations(what: Any) -> Any:
     for entry in entries:
         if isinstance(entry, str) and entry in tables:
             raise ValueError(f"{entry!r} needs a value: write a table, {{ {entry} = ... }}")
+        if isinstance(entry, Mapping) and {"mix", "strength"} == {*entry}:
+            raise ValueError(
+                f"strength is of the mix: {{ mix = {{ kind = {entry['mix']!r}, strength = ... }} }}"
+            )
         if isinstance(entry, Mapping) and len(entry) > 1:
             raise ValueError(f"has {' and '.join(entry)} in one table; give each a change of its own")
         if isinstance(entry, Mapping) and not set(entry) <= set(tables):

@@ -59,7 +59,7 @@ class SyntheticSettings(ChangingSettings):
         description="one rule of labels and one distribution of features for all clients, in place of alpha "
         "and beta (FedProx's Synthetic IID)",
     )
-    samples: Annotated[int, Number(ge=1, le=MOST_SAMPLES)] | None = Field(
+    samples: Annotated[int, Number(ge=1, le=MOST_SAMPLES // 2)] | None = Field(
         None,
         description="training samples of each client, which has as many for tests; without it, numbers "
         "differ, and a tenth is for tests, as published",
@@ -186,9 +186,10 @@ class Synthetic(TraceSource):
         samples = self.settings.samples
         each = LEAST_SAMPLES if samples is None else 2 * samples
         if clients * each > MOST_SAMPLES:
+            remedy = "lower clients" if samples is None else "lower clients or samples"
             raise ConfigurationError(
                 f"trace.clients = {clients}: with {each} samples each, or more, they have more than "
-                f"the {MOST_SAMPLES} of a synthetic trace; lower clients"
+                f"the {MOST_SAMPLES} of a synthetic trace; {remedy}"
             )
         if samples is not None:
             return np.full(clients, each)

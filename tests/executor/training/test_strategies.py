@@ -52,6 +52,7 @@ MODELS = [
     model("resnet", depth=1, channels=2, groups=1),
     model("context"),
     model("mixture", size=4, experts=2),
+    model("random_features", features=6),
 ]
 AMSGRAD = rule("adam", amsgrad=True, weight_decay=0.01)
 STOPPING = [rule("early_stopping", gamma=0.01), rule("sgd")]
@@ -75,9 +76,12 @@ CHAINS = [
     STOPPING,
     [rule("personal_layers", keep="body", alternate=True, head_steps=0.3), rule("sgd", weight_decay=0.01)],
 ]
-OF_LAYERS = CHAINS[-1]  # not of a model that has a single layer
+OF_LAYERS = CHAINS[-1]  # not of a model that trains a single layer
 COMBINATIONS = [
-    (spec, rules) for spec in MODELS for rules in CHAINS if (spec, rules) != (DENSE[0], OF_LAYERS)
+    (spec, rules)
+    for spec in MODELS
+    for rules in CHAINS
+    if rules is not OF_LAYERS or spec not in (DENSE[0], MODELS[-1])
 ]
 NO_PULL = [rule("fedprox", mu=0.0), rule("sgd")]  # plain descent through the rules
 UNEQUAL = wave(counts=[9, 3, 0, 12, 7, 1], steps=[4, 1, 5, 6, 4, 0], batch_size=[4, 4, 4, 4, 3, 3])

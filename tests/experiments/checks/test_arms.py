@@ -600,6 +600,12 @@ def test_names_of_thresholds_are_of_one_detector(other: Any) -> None:
         checked(arm=[{"name": "a", "detectors": detectors}], trace=SWAPPED, detection={})
 
 
+def test_the_threshold_in_a_name_is_that_of_the_detector() -> None:
+    detectors = {f"x@{named}": {"kind": "ddm", "threshold": named + 0.5} for named in (1, 2)}
+    with pytest.raises(ConfigurationError, match=r"detectors\.x@1: is named as one at .* 1, and has 1\.5"):
+        checked(arm=[{"name": "a", "detectors": detectors}], trace=SWAPPED, detection={})
+
+
 def test_thresholds_fit_an_arm_in_which_nothing_depends_on_their_flags() -> None:
     for arm in (
         {"detectors": SWEPT},

@@ -554,6 +554,7 @@ def test_parts_of_one_kind_are_all_of_that_kind(driftscale: Driftscale) -> None:
         "adam",
         "apfl",
         "aso_memory",
+        "clip",
         "ditto",
         "early_stopping",
         "feddc",

@@ -297,6 +297,22 @@ def test_a_right_part_is_tried_and_runs(driftscale: Driftscale, tmp_path: Path, 
     assert ended.code == 0, ended.err
 
 
+def test_changes_that_an_own_source_leaves_out_are_refused(driftscale: Driftscale, tmp_path: Path) -> None:
+    (tmp_path / "my_parts.py").write_text(
+        "from traces.sources.synthetic import Synthetic\n"
+        "class Mine(Synthetic):\n"
+        '    "Mine."\n'
+        "    def changed(self, trace, *context, **others):\n"
+        "        return trace\n"
+    )
+    changes = [{"what": "reverse", "on": "held", "at_step": 1}]
+    trace = {"source": "my_parts:Mine", "clients": 12, "changes": changes}
+    (tmp_path / "mine.toml").write_text(tomli_w.dumps({**SMALL, "trace": trace}))
+    refused = driftscale("check", "mine.toml")
+    assert refused.code == 2
+    assert "trace.changes: the source 'my_parts:Mine' does not apply them; end its build" in refused.error
+
+
 def test_a_long_trial_says_what_took_how_long(
     driftscale: Driftscale, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -202,8 +202,10 @@ def test_more_levels_of_strength_than_memory_has_room_for_are_refused() -> None:
 
 def test_tokens_are_not_mixed() -> None:
     mix = Change.model_validate({"what": {"mix": "gains"}, "on": "held"}).what[0]
-    with pytest.raises(ConfigurationError, match="whole numbers, such as tokens, which no map leaves whole"):
-        check_features(mix, (20,), "trace.changes.0", integers=True)  # type: ignore[arg-type]
+    turn = Change.model_validate({"what": {"noise": 1}, "on": "held"}).what[0]
+    for operation, name in ((mix, "mix"), (turn, "noise")):
+        with pytest.raises(ConfigurationError, match=f"{name}: the samples here are whole numbers, such as"):
+            check_features(operation, (20,), "trace.changes.0", integers=True)  # type: ignore[arg-type]
 
 
 def test_labels_that_are_given_follow_no_rule() -> None:

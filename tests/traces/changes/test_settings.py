@@ -94,6 +94,7 @@ def test_a_change_is_recorded_as_it_was_written(written: dict[str, Any]) -> None
             "Input should be 'orthogonal', 'channels', 'gains' or 'monotone'",
         ),
         ({**XOR, "what": {"mix": {"kind": "gains", "strength": 1.5}}}, "less than or equal to 1"),
+        ({**XOR, "what": {"mix": "gains", "strength": 1}}, "mix = { kind = 'gains', strength = ... }"),
         ({**XOR, "what": {"mix": {"kind": "channels", "strength": 0.5}}}, "strength = 0.5: channels lie in"),
         ({**XOR, "what": {"mix": "channels"}, "magnitude": 0.5}, "magnitude: channels lie in another order"),
         (

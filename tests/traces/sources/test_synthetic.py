@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -133,6 +134,19 @@ def test_a_rule_keeps_features_to_the_bit_and_gives_labels_by_other_weights() ->
         of_concept.setdefault(int(trace.concepts[1, client]), set()).add(number)
     assert sorted(of_concept) == [1, 2]
     assert sorted(of_concept.values(), key=min) == [{0}, {1}]
+
+
+def test_labels_that_a_rule_would_take_are_refused() -> None:
+    permuted, anew = ({"what": what, "on": "held", "at_step": 1} for what in ("permute", "rule"))
+    several = partial(build, clients=4, iid=True, samples=30, rounds=20)
+    with pytest.raises(ConfigurationError, match=r"changes\.1: rule gives labels anew, and client 0 would"):
+        several(changes=[permuted, anew])
+    with pytest.raises(ConfigurationError, match=r"lose those of trace\.changes\.0 \(rule\); end that one"):
+        several(changes=[anew, anew])
+    several(changes=[anew, permuted])
+    several(changes=[{**permuted, "until_step": 2}, {**anew, "at_step": 2}])
+    parts = [{"clients": {"part": part, "of": 2}} for part in (1, 2)]
+    several(changes=[permuted | parts[0], anew | parts[1]])
 
 
 def test_a_client_has_a_tenth_of_its_samples_for_tests_rounded_up() -> None:
