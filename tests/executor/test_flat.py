@@ -179,7 +179,7 @@ def test_what_it_computes_is_what_the_whole_module_does() -> None:
 @pytest.mark.parametrize("kind", MODELS.names())
 def test_the_layout_covers_the_vector_and_agrees_with_requires_grad(kind: str) -> None:
     shape = (70,) if kind == "mixture" else (8, 8)
-    flat_model = FlatModel(model(kind), shape, num_labels=3)
+    flat_model = FlatModel(model(kind), shape, num_outputs=3)
     segments = list(flat_model.layout.values())
     assert [segment.first for segment in segments] == [0, *(segment.last for segment in segments[:-1])]
     assert segments[-1].last == flat_model.num_parameters
