@@ -247,8 +247,8 @@ def test_arms_with_different_models_need_a_name(tmp_path: Path) -> None:
         script(path, None, None, is_for_here=False)
     with pytest.raises(ConfigurationError, match="--arm c: no arm has that name; choices: a, b"):
         script(path, "c", None, is_for_here=False)
-    assert "main(build, (8, 8), 10, 9, False)" in script(path, "b", None, is_for_here=False)
-    assert "main(build, (8, 8), 10, 4, False)" in script(path, "a", None, is_for_here=False)
+    assert "main(build, (8, 8), 10, 9, False, 'labels')" in script(path, "b", None, is_for_here=False)
+    assert "main(build, (8, 8), 10, 4, False, 'labels')" in script(path, "a", None, is_for_here=False)
 
 
 REFUSING = """\
