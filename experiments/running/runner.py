@@ -47,6 +47,7 @@ from experiments.own.trial import try_arms, try_world
 from experiments.own.watch import Watch
 from experiments.reference import build_measuring, build_reference
 from experiments.results.reading.json_files import Until
+from experiments.results.wording import objective_of
 from experiments.running.attempt import Attempt, Tally
 from experiments.running.leftovers import delete_leftovers
 from experiments.running.locking import RunAtWorkError, seed_locked
@@ -315,12 +316,13 @@ def _run_to_end(
     own = own_parts(plan.experiment, [run.arm])
     watch = Watch(own, by_call=has_threads or bool(plan.track))
     tracking = LiveTracking(plan.track, plan.directory, run.arm, run.seed, progress.note)
+    header = run_header(plan.experiment, arm, world, executor, reference, measuring)
     attempt = Attempt(
         plan.directory,
         run.arm,
         run.seed,
         plan.experiment.checkpoint,
-        header=run_header(plan.experiment, arm, world, executor, reference, measuring),
+        header=header,
         build=lambda log, observers, stopwatch: build_emulation(
             plan.experiment, arm, world, executor, watch.over(log), observers, stopwatch, reference, measuring
         ),
@@ -328,7 +330,7 @@ def _run_to_end(
         device_factor=device_factors(plan.experiment, arm, world),
         client_names=world.trace.client_names,
         log_visits=plan.experiment.round.log_visits,
-        observer=_observer(run, plan.experiment.round, progress, tracking),
+        observer=_observer(run, plan.experiment.round, objective_of(header)[1], progress, tracking),
         halved=lambda: executor.halved_groups,
         lost=lost,
         other_ranks=lambda: Spent() if ranks is None else ranks.others,
@@ -430,8 +432,10 @@ def _play(attempt: Attempt, steps: Iterator[None], until: int | None, stop: Stop
     attempt.emulation.state()  # refuses what a part has kept beside its state, however short the run
 
 
-def _observer(run: PlannedRun, rounds: Round, progress: Progress, tracking: LiveTracking) -> Observer:
-    """An observer that reports each round of `run` to `progress` and to its trackers."""
+def _observer(
+    run: PlannedRun, rounds: Round, word: str, progress: Progress, tracking: LiveTracking
+) -> Observer:
+    """An observer that reports each round of `run` to `progress`, in this word, and to its trackers."""
     accuracy: float | None = None
 
     def report(record: RoundRecord) -> None:
@@ -439,7 +443,7 @@ def _observer(run: PlannedRun, rounds: Round, progress: Progress, tracking: Live
         if record.accuracy is not None:
             accuracy = record.accuracy
         reached = rounds.reached(record.round + 1, record.closed_s)
-        progress.round_done(run, Reached(reached, record.closed_s, accuracy))
+        progress.round_done(run, Reached(reached, record.closed_s, accuracy, word))
         tracking.round_done(record)
 
     return report

@@ -52,6 +52,7 @@ from experiments.results.statistics.targets import after_events, target_table
 from experiments.results.statistics.time_to_accuracy import smooth
 from experiments.results.statistics.whole_runs import drift_of_run
 from experiments.results.tables.accuracy import mean_accuracy
+from experiments.results.wording import told
 
 WORLD = ("trace", "devices", "faults")
 """The sections of a configuration that decide the world of a seed, in which methods are compared."""
@@ -199,6 +200,21 @@ class Section:
         return [member.name for member in self.members]
 
     @property
+    def word(self) -> str:
+        """What the mean of hits is called in texts."""
+        return self.members[0].objective[1]
+
+    @property
+    def names(self) -> list[str]:
+        """The names in its texts that users gave: its own, and those of directories and arms."""
+        return [self.name, *self.directories, *(arm for member in self.members for arm in member.arms)]
+
+    @property
+    def warnings(self) -> list[str]:
+        """The limits of the comparison, as clauses without a full stop."""
+        return told(self, [*self.notes, *self.horizon.warnings()])
+
+    @property
     def reference_arms(self) -> list[str]:
         """The reference arm of each directory, without duplicates."""
         return list(dict.fromkeys(member.arms[0] for member in self.members))
@@ -285,13 +301,19 @@ def compare(directories: Sequence[MeasuredDirectory]) -> Section:
     """The section of at least two directories, in the given order.
 
     Raises:
-        InputError: They have other traces, no stretch of virtual time in common, or the reference arm of one
-            has no finished run.
+        InputError: They have other traces or objectives, no stretch of virtual time in common, or the
+            reference arm of one has no finished run.
     """
     first = directories[0]
     for other in directories:
         if not other.has_reference:
             raise InputError(f"{other.name}: its reference arm {other.arms[0]!r} has no finished run")
+        if other.objective != first.objective:
+            raise InputError(
+                f"{first.name} and {other.name} have other objectives ({first.objective[0]}, whose hits are "
+                f"{first.objective[1]}, and {other.objective[0]}, {other.objective[1]}): their hits are not "
+                f"the same; driftscale report of a folder gives each a table"
+            )
         if not other.has_trace_of(first):
             raise InputError(
                 f"{first.name} and {other.name} have other traces ({_other_trace(first, other)}): a "
@@ -305,7 +327,9 @@ def compare(directories: Sequence[MeasuredDirectory]) -> Section:
 
 
 def sections(directories: Sequence[MeasuredDirectory]) -> list[Section]:
-    """The sections of these directories: those of the same sweep, or of none, with the same trace make one.
+    """The sections of these directories: those of the same sweep, or of none, of one world make one.
+
+    They have the same trace and the same objective.
 
     Directories whose reference arm has no finished run are left out. Within a section, directories are
     sorted by the keys in which they differ. If they have no stretch of virtual time in common, each has a
@@ -315,7 +339,7 @@ def sections(directories: Sequence[MeasuredDirectory]) -> list[Section]:
     for directory in directories:
         if directory.has_reference:
             for group in groups:
-                if group[0].cell.of == directory.cell.of and directory.has_trace_of(group[0]):
+                if group[0].cell.of == directory.cell.of and group[0].is_comparable(directory):
                     group.append(directory)
                     break
             else:

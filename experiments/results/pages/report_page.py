@@ -7,6 +7,7 @@ name.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from markupsafe import Markup
@@ -30,6 +31,7 @@ from experiments.results.tables.report import Report
 from experiments.results.tables.round_lengths import OF_STEPS
 from experiments.results.tables.summary import summarise_directory, write_summary
 from experiments.results.tables.table import OnPage, QuestionId
+from experiments.results.wording import told
 
 QUESTIONS: Mapping[QuestionId, str] = {
     "pays": "Does it pay?",
@@ -76,7 +78,7 @@ def page_sections(report: Report, first: str = "") -> dict[tuple[str, bool], dic
             found[place.question, place.after_figures].setdefault(name, []).append(shown)
     return {
         where: {
-            name: _joined(parts, ABSENCES.get(name, ""))
+            (told(report, name[0]), name[1]): _joined(parts, told(report, ABSENCES.get(name, "")))
             for name, parts in sections.items()
             if parts or name not in opened
         }
@@ -158,6 +160,7 @@ def write_report(
     page = page_with_nonce(
         "report_page.html",
         name=summary.name,
+        told=partial(told, report),
         lead=what_was_run.lead(report.experiment, runs),
         missing=missing,
         opening=first,

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from experiments.results.many_runs.folder_table import words_of
 from experiments.results.many_runs.runs_table import in_columns, short_runs_table
 from experiments.results.many_runs.sections import Section
 from experiments.results.pages.folder_page import (
@@ -34,6 +35,7 @@ from experiments.results.tables.costs import RECLUSTERED
 from experiments.results.tables.published_cells import scored_steps
 from experiments.results.tables.quantities import SCALES, Quantity, any_measured
 from experiments.results.tables.table import NotedTable, TextTable
+from experiments.results.wording import in_its_word, told
 
 MEANS = ("mean_accuracy", "final_accuracy", "mean_personal_accuracy")
 """The columns that are shown without intervals: those of gains say whether arms differ."""
@@ -46,6 +48,7 @@ OF_SERVED_MODELS = "Accuracies are of the models that serve clients, not of what
 NOT_ABOVE_ALL = "* not measurably above every arm without clusters"
 
 
+@in_its_word
 def short_table(summary: Summary, arms: Sequence[str], report: Mapping[str, Any]) -> NotedTable | None:
     """The table of a run directory; None if it has nothing to show.
 
@@ -147,10 +150,10 @@ def short_folder_tables(table: Mapping[str, Any], sections: Sequence[Section]) -
         title = f"{table['name']}: accuracy (%) omitting drift, mean ± standard deviation over seeds"
         if has_published(table):
             title += "; in brackets the published value, and ours minus it"
-        tables.append(NotedTable(title, _matrix(table, scored), marked_notes(table, scored)))
-    if others:
-        tables.append(_of_sections(table["name"], others))
-    return tables
+        found = NotedTable(title, _matrix(table, scored), marked_notes(table, scored))
+        tables.append(told(words_of(table, scored), found))
+    by_word = {one.word: [other for other in others if other.word == one.word] for one in others}
+    return [*tables, *(told(same[0], _of_sections(table["name"], same)) for same in by_word.values())]
 
 
 def _matrix(table: Mapping[str, Any], scored: Sequence[str]) -> TextTable:

@@ -247,4 +247,5 @@ TABLE = Table(
     in_terminal=InTerminal("", in_notebook=True),
     captioned=_captioned,
     on_page=_on_page,
+    has_own_accuracy=True,
 )

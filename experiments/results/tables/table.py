@@ -8,14 +8,17 @@ iterate over the list, and know no table by name.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal, TypeVar
 
 from experiments.results.statistics.comparisons import Comparison
 from experiments.results.statistics.summary import Summary
 from experiments.results.tables.cells import Cell
 from experiments.results.tables.quantities import Quantity
 from experiments.results.tables.report import Report
+from experiments.results.wording import told
+
+T = TypeVar("T")
 
 QuestionId = Literal["pays", "for-whom", "why", "repeat"]
 """The questions that the page answers, by the ids of their sections."""
@@ -34,6 +37,11 @@ class TextTable:
         return TextTable(
             self.headings, [(arm, [Cell(cell.figure) for cell in cells]) for arm, cells in self.rows]
         )
+
+    def with_texts(self, tell: Callable[[list[str]], list[str]]) -> TextTable:
+        """The same table with what `tell` makes of its headings, but for those of keys."""
+        keys, others = self.headings[: self.num_keys], self.headings[self.num_keys :]
+        return replace(self, headings=[*keys, *tell(others)])
 
 
 def text_table(
@@ -56,6 +64,8 @@ def text_table(
 class NotedTable:
     """A table as it is shown, with its title, which may be empty, and the notes below it."""
 
+    TEXTS: ClassVar = ("title", "table", "notes")
+
     title: str
     table: TextTable
     notes: Sequence[str] = ()
@@ -68,6 +78,8 @@ class OnPage:
     `lead` is a sentence before all tables of the section; `template` is a template of `pages/` that follows
     the tables, with the values `content`.
     """
+
+    TEXTS: ClassVar = ("tables", "sentences", "remarks", "lead")
 
     tables: Sequence[NotedTable] = ()
     sentences: Sequence[str] = ()
@@ -132,6 +144,7 @@ class Table:
             read in functions decorated with `once`, as tables of many runs keep no logs.
         captioned: In place of `columns`, its tables with their captions, in the terminal or a notebook.
         on_page: In place of `columns` and `note`, its content on the page; None if there is nothing to show.
+        has_own_accuracy: Whether accuracy in it is not that of models, as that of decisions.
     """
 
     title: str
@@ -146,6 +159,7 @@ class Table:
     in_many_runs: Sequence[Quantity] = ()
     captioned: Callable[[Summary, bool], list[tuple[str, TextTable]]] | None = None
     on_page: Callable[[Report], OnPage | None] | None = None
+    has_own_accuracy: bool = False
 
     @property
     def needs(self) -> str:
@@ -161,11 +175,12 @@ class Table:
         if self.place is None or not self.says_something(report.summary):
             return None
         if self.on_page is not None:
-            return self.on_page(report)
+            return self._told(report.summary, self.on_page(report))
         summary = report.summary
         notes = list(filter(None, [self.note(summary), *self.notes_on_page(summary)]))
         title = self.title if self.place.group else ""
-        return OnPage([NotedTable(title, text_table(self.shown_columns(summary), summary.rows), notes)])
+        table = text_table(self.shown_columns(summary), summary.rows)
+        return self._told(summary, OnPage([NotedTable(title, table, notes)]))
 
     def with_captions(self, summary: Summary, *, as_printed: bool) -> list[tuple[str, TextTable]]:
         """(caption, table) of each of its tables, in the terminal (`as_printed`) or in a notebook."""
@@ -173,7 +188,15 @@ class Table:
         if how is None or not self.says_something(summary):
             return []
         if self.captioned is not None:
-            return self.captioned(summary, as_printed)
+            return self._told(summary, self.captioned(summary, as_printed))
         in_terminal = as_printed or not how.has_intervals
         table = text_table(self.shown_columns(summary), summary.rows, in_terminal=in_terminal)
-        return [(how.caption, table if how.has_intervals else table.without_intervals())]
+        shown = [(how.caption, table if how.has_intervals else table.without_intervals())]
+        return self._told(summary, shown)
+
+    def told_note(self, summary: Summary) -> str:
+        """The note below it, in the word of the summary."""
+        return self._told(summary, self.note(summary))
+
+    def _told(self, summary: Summary, content: T) -> T:
+        return content if self.has_own_accuracy else told(summary, content)
