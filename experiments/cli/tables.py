@@ -66,7 +66,7 @@ def print_summary(summary: Summary) -> None:
             against = f", against {summary.reference_arm}" if how.is_against_reference else ""
             for caption, shown in table.with_captions(summary, as_printed=True):
                 _print_figures(console, f"{summary.name}: {caption}{against}", shown)
-            if note := table.told_note(summary):
+            if note := told(summary.words, table.note(summary)):
                 _note(console, note)
     if few_seeds := few_seeds_note(summary.rows):
         _note(console, few_seeds)

@@ -23,7 +23,6 @@ from experiments.own.trial import tried_arms, try_arms, try_world
 from experiments.results.reading.deciding import deciding, differences
 from experiments.results.reading.json_files import Command, SweepCell, Timing
 from experiments.results.reading.run_directory import RunDirectory
-from experiments.results.wording import ACCURACY
 from experiments.running.leftovers import at_work, clear
 from experiments.running.manifest import recorded_files
 from experiments.running.members import refuse_unknown_arms
@@ -53,13 +52,13 @@ class Reached:
         rounds: Rounds done.
         closed_s: Virtual time, in seconds, at which the last of them closed.
         accuracy: Accuracy (0 to 1) in the last evaluated round; None until this attempt has evaluated one.
-        word: What the mean of hits, which stands as accuracy, is called.
+        word: What that is called.
     """
 
     rounds: int
     closed_s: float
     accuracy: float | None
-    word: str = ACCURACY
+    word: str = "accuracy"
 
 
 @dataclass(frozen=True)

@@ -37,6 +37,7 @@ from experiments.build import (
     build_executor,
     build_world,
     device_factors,
+    objective_of,
     run_header,
 )
 from experiments.checks.arms import check_arms, late_reporting
@@ -47,7 +48,6 @@ from experiments.own.trial import try_arms, try_world
 from experiments.own.watch import Watch
 from experiments.reference import build_measuring, build_reference
 from experiments.results.reading.json_files import Until
-from experiments.results.wording import objective_of
 from experiments.running.attempt import Attempt, Tally
 from experiments.running.leftovers import delete_leftovers
 from experiments.running.locking import RunAtWorkError, seed_locked
@@ -316,13 +316,13 @@ def _run_to_end(
     own = own_parts(plan.experiment, [run.arm])
     watch = Watch(own, by_call=has_threads or bool(plan.track))
     tracking = LiveTracking(plan.track, plan.directory, run.arm, run.seed, progress.note)
-    header = run_header(plan.experiment, arm, world, executor, reference, measuring)
+    word = objective_of(plan.experiment, world.trace).word
     attempt = Attempt(
         plan.directory,
         run.arm,
         run.seed,
         plan.experiment.checkpoint,
-        header=header,
+        header=run_header(plan.experiment, arm, world, executor, reference, measuring),
         build=lambda log, observers, stopwatch: build_emulation(
             plan.experiment, arm, world, executor, watch.over(log), observers, stopwatch, reference, measuring
         ),
@@ -330,7 +330,7 @@ def _run_to_end(
         device_factor=device_factors(plan.experiment, arm, world),
         client_names=world.trace.client_names,
         log_visits=plan.experiment.round.log_visits,
-        observer=_observer(run, plan.experiment.round, objective_of(header)[1], progress, tracking),
+        observer=_observer(run, plan.experiment.round, word, progress, tracking),
         halved=lambda: executor.halved_groups,
         lost=lost,
         other_ranks=lambda: Spent() if ranks is None else ranks.others,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
 
 from markupsafe import Markup, escape
 
@@ -21,8 +20,6 @@ class Plot:
 
     `alternative` is its text for readers who do not see it; if empty, it is made from the figure.
     """
-
-    TEXTS: ClassVar = ("title", "caption", "figure", "alternative")
 
     id: str
     title: str

@@ -38,4 +38,4 @@ class Figure:
         return once(self._drawn)(report)
 
     def _drawn(self, report: Report) -> list[Plot]:
-        return told(report, list(self.draw(report)))
+        return told(report.summary.words, list(self.draw(report)))

@@ -246,9 +246,9 @@ class ResultFrames:
     @property
     def _words(self) -> Words:
         """The words of its experiments, one after the other, and their names."""
-        words = dict.fromkeys(item.summary.word for item in self.experiments)
-        names = [name for item in self.experiments for name in (item.name, *item.summary.names)]
-        return Words(" or ".join(words), names)
+        found = [item.summary.words for item in self.experiments]
+        names = [name for words in found for name in words.names]
+        return Words(" or ".join(dict.fromkeys(words.word for words in found)), names)
 
     def _joined(self, frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
         """The frames of all experiments below each other; of a folder with the experiment and its keys.

@@ -157,16 +157,15 @@ class MeasuredDirectory:
             return None
         return trace, fleet, availability
 
-    def is_comparable(self, other: MeasuredDirectory) -> bool:
-        """Whether both have the same objective, and the trace of the other."""
-        return self.objective == other.objective and other.has_trace_of(self)
-
-    def has_trace_of(self, other: MeasuredDirectory) -> bool:
+    def has_world_of(self, other: MeasuredDirectory) -> bool:
         """Whether differences between the two are between methods, or values of a swept key of the trace.
 
-        That is so if the traces of all seeds that both have are the same by their hashes, or otherwise if the
-        settings of the traces are the same but for keys that were swept in both.
+        That is so if their objectives are the same, and the traces of all seeds that both have are the same
+        by their hashes, or otherwise if the settings of the traces are the same but for keys that were swept
+        in both.
         """
+        if self.objective != other.objective:
+            return False
         seeds = {run.seed for run in self.runs} & {run.seed for run in other.runs}
         hashes = [(self.hashes(seed), other.hashes(seed)) for seed in seeds]
         if hashes and all(

@@ -24,7 +24,7 @@ from experiments.results.tables.published_cells import OUTSIDE, beside_paper
 from experiments.results.tables.quantities import REFERENCE_CELL, Quantity, any_measured, column_cells
 from experiments.results.tables.table import TextTable
 from experiments.results.tables.targets import HELD, HELD_FROM, SPEEDUP, target_columns
-from experiments.results.wording import in_its_word
+from experiments.results.wording import in_its_words
 
 TARGET = (HELD_FROM, SPEEDUP, HELD)
 """The columns of each target."""
@@ -65,7 +65,7 @@ def in_columns(arms: Sequence[str], columns: Sequence[NamedCells], num_keys: int
     )
 
 
-@in_its_word
+@in_its_words
 def runs_table(section: Section, *, in_terminal: bool = False) -> TextTable:
     """The section as text: the differing keys of each row, its accuracies, times to each target and bytes.
 
@@ -150,7 +150,7 @@ def has_personal(rows: Sequence[Row]) -> bool:
     return any_measured([row[PERSONAL.key] for row in rows])
 
 
-@in_its_word
+@in_its_words
 def runs_notes(section: Section, *, in_terminal: bool = False) -> list[str]:
     """Notes that explain the section's table, which has all columns, or those of the terminal."""
     rows = section.rows

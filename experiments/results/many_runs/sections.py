@@ -52,7 +52,7 @@ from experiments.results.statistics.targets import after_events, target_table
 from experiments.results.statistics.time_to_accuracy import smooth
 from experiments.results.statistics.whole_runs import drift_of_run
 from experiments.results.tables.accuracy import mean_accuracy
-from experiments.results.wording import told
+from experiments.results.wording import Words, told
 
 WORLD = ("trace", "devices", "faults")
 """The sections of a configuration that decide the world of a seed, in which methods are compared."""
@@ -200,19 +200,15 @@ class Section:
         return [member.name for member in self.members]
 
     @property
-    def word(self) -> str:
-        """What the mean of hits is called in texts."""
-        return self.members[0].objective[1]
-
-    @property
-    def names(self) -> list[str]:
-        """The names in its texts that users gave: its own, and those of directories and arms."""
-        return [self.name, *self.directories, *(arm for member in self.members for arm in member.arms)]
+    def words(self) -> Words:
+        """The words of its texts, with the names of directories and arms."""
+        names = [self.name, *self.directories, *(arm for member in self.members for arm in member.arms)]
+        return Words(self.members[0].objective[1], names)
 
     @property
     def warnings(self) -> list[str]:
         """The limits of the comparison, as clauses without a full stop."""
-        return told(self, [*self.notes, *self.horizon.warnings()])
+        return told(self.words, [*self.notes, *self.horizon.warnings()])
 
     @property
     def reference_arms(self) -> list[str]:
@@ -308,15 +304,9 @@ def compare(directories: Sequence[MeasuredDirectory]) -> Section:
     for other in directories:
         if not other.has_reference:
             raise InputError(f"{other.name}: its reference arm {other.arms[0]!r} has no finished run")
-        if other.objective != first.objective:
+        if not other.has_world_of(first):
             raise InputError(
-                f"{first.name} and {other.name} have other objectives ({first.objective[0]}, whose hits are "
-                f"{first.objective[1]}, and {other.objective[0]}, {other.objective[1]}): their hits are not "
-                f"the same; driftscale report of a folder gives each a table"
-            )
-        if not other.has_trace_of(first):
-            raise InputError(
-                f"{first.name} and {other.name} have other traces ({_other_trace(first, other)}): a "
+                f"{first.name} and {other.name} have other {_other_world(first, other)}: a "
                 f"difference would not be due to the method; driftscale report of a folder gives each a "
                 f"table, and run --sweep compares values of a key of the trace"
             )
@@ -339,7 +329,7 @@ def sections(directories: Sequence[MeasuredDirectory]) -> list[Section]:
     for directory in directories:
         if directory.has_reference:
             for group in groups:
-                if group[0].cell.of == directory.cell.of and group[0].is_comparable(directory):
+                if group[0].cell.of == directory.cell.of and directory.has_world_of(group[0]):
                     group.append(directory)
                     break
             else:
@@ -631,9 +621,12 @@ def _no_overlap(group: Sequence[MeasuredDirectory]) -> str:
     )
 
 
-def _other_trace(one: MeasuredDirectory, other: MeasuredDirectory) -> str:
+def _other_world(one: MeasuredDirectory, other: MeasuredDirectory) -> str:
+    if one.objective != other.objective:
+        return f"objectives ({' and '.join(': '.join(each.objective) for each in (one, other))})"
     traces = [directory.experiment.get("trace", {}) for directory in (one, other)]
-    return abbreviated(list(differing_values(traces[0], traces[1], ("trace",)))) or "by their hashes"
+    differing = list(differing_values(traces[0], traces[1], ("trace",)))
+    return f"traces ({abbreviated(differing) or 'by their hashes'})"
 
 
 def _plain(value: Any) -> Any:

@@ -29,7 +29,7 @@ from experiments.results.tables.published_cells import (
     models,
     scored_steps,
 )
-from experiments.results.wording import ACCURACY, told
+from experiments.results.wording import told
 
 TITLES = {
     "accuracy_omitting_drift": "Accuracy (%), omitting drift cells",
@@ -161,16 +161,12 @@ def columns_with_drift(table: Mapping[str, Any], names: Collection[str]) -> Sequ
     experiment has known concepts. One whose hits are called otherwise than those of the first has sections.
     """
     experiments = [column for column in table["experiments"] if column["name"] in names]
-    words = [column.get("word", ACCURACY) for column in experiments if column["scored_steps"] is not None]
+    known = [column for column in experiments if column["scored_steps"] is not None]
+    scored = [column for column in known if column.get("word") == known[0].get("word")]
     return [
         column["name"]
         for column in experiments
-        if words
-        and (
-            column["finished"] == 0
-            if column["scored_steps"] is None
-            else column.get("word", ACCURACY) == words[0]
-        )
+        if column in scored or (known and column["scored_steps"] is None and column["finished"] == 0)
     ]
 
 

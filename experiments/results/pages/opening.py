@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar
 
 from experiments.results.drawing.plot import Plot
 from experiments.results.figures import all_figures
@@ -25,7 +24,6 @@ from experiments.results.tables.quantities import column_cells
 from experiments.results.tables.report import Report
 from experiments.results.tables.table import NotedTable, OnPage, Table
 from experiments.results.tables.targets import HELD_FROM, target_columns
-from experiments.results.wording import in_its_word, told
 
 HOW_TO_READ = (
     "Brackets have the 95 % interval of a figure or, without one, the range of its seeds{of_medians}. Bytes "
@@ -43,8 +41,6 @@ class Opening:
     are `table`. `absence` is a sentence if what `report.first` names shows nothing of these runs.
     """
 
-    TEXTS: ClassVar = ("arms", "absence")
-
     plot: Plot
     arms: NotedTable
     named_table: str = ""
@@ -52,7 +48,6 @@ class Opening:
     absence: str = ""
 
 
-@in_its_word
 def opening(report: Report) -> Opening:
     """What the page of these runs opens with."""
     name = report.experiment["report"].get("first") or ACCURACY
@@ -61,7 +56,7 @@ def opening(report: Report) -> Opening:
     if isinstance(named, Table):
         shown = named.shown_on_page(report)
         if shown is not None:
-            return Opening(accuracy, arms, name, (told(report, named.title), shown))
+            return Opening(accuracy, arms, name, (named.title, shown))
         why = "the table says nothing of these runs"
     else:
         if plots := named.plots(report):

@@ -76,9 +76,10 @@ def page_sections(report: Report, first: str = "") -> dict[tuple[str, bool], dic
         if place is not None and shown is not None:
             name = GROUPS.get(place.group, (table.title, place.id))
             found[place.question, place.after_figures].setdefault(name, []).append(shown)
+    tell = partial(told, report.summary.words)
     return {
         where: {
-            (told(report, name[0]), name[1]): _joined(parts, told(report, ABSENCES.get(name, "")))
+            tell(name): tell(_joined(parts, ABSENCES.get(name, "")))
             for name, parts in sections.items()
             if parts or name not in opened
         }
@@ -149,7 +150,8 @@ def write_report(
         raise InputError(f"{directory.path}: the reference arm {summary.reference_arm!r} has no finished run")
     report = Report(directory, runs, summary)
     settings = report.experiment["report"]
-    first = opening.opening(report)
+    tell = partial(told, summary.words)
+    first = tell(opening.opening(report))
     sections = page_sections(report, first.named_table)
     drawn = plots(report)
     folded = {name: [plot for plot in found if plot is not first.plot] for name, found in drawn.items()}
@@ -160,7 +162,7 @@ def write_report(
     page = page_with_nonce(
         "report_page.html",
         name=summary.name,
-        told=partial(told, report),
+        told=tell,
         lead=what_was_run.lead(report.experiment, runs),
         missing=missing,
         opening=first,

@@ -36,7 +36,7 @@ from experiments.results.tables.claims import OF_SERVED, OF_USED, claims
 from experiments.results.tables.published_cells import mean_and_std, scored_steps
 from experiments.results.tables.quantities import Quantity
 from experiments.results.tables.targets import HELD, HELD_FROM, SPEEDUP, target_name
-from experiments.results.wording import in_its_word, told
+from experiments.results.wording import in_its_words, told
 
 MOST_LINES = 3
 """Most sentences of a terminal, and of a page before the others are folded."""
@@ -79,7 +79,7 @@ def in_terminal(sentences: Sequence[str]) -> list[str]:
 # -- on a run directory -------------------------------------------------------------------------------------
 
 
-@in_its_word
+@in_its_words
 def sentences(summary: Summary, report: Mapping[str, Any]) -> list[str]:
     """The sentences on a run directory.
 
@@ -411,7 +411,7 @@ def of_sections(sections: Sequence[Section]) -> list[str]:
     return [f"{where}: {text}" if where else text for where, text in named]
 
 
-@in_its_word
+@in_its_words
 def _most_accurate(section: Section, rows: Sequence[Row]) -> str:
     """The arm with the highest mean accuracy, and its gain over the best rival, each in its own best cell.
 
@@ -497,7 +497,7 @@ Stated = tuple[float, str, str, str]
 """A gain, its text, in which row it is, and its arm if that is one of a headline, or else an empty text."""
 
 
-@in_its_word
+@in_its_words
 def _extremes(section: Section) -> list[str]:
     """The largest and the smallest gain over the reference arm, with the accuracies of both arms.
 

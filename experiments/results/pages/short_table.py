@@ -35,7 +35,7 @@ from experiments.results.tables.costs import RECLUSTERED
 from experiments.results.tables.published_cells import scored_steps
 from experiments.results.tables.quantities import SCALES, Quantity, any_measured
 from experiments.results.tables.table import NotedTable, TextTable
-from experiments.results.wording import in_its_word, told
+from experiments.results.wording import in_its_words, told
 
 MEANS = ("mean_accuracy", "final_accuracy", "mean_personal_accuracy")
 """The columns that are shown without intervals: those of gains say whether arms differ."""
@@ -48,7 +48,7 @@ OF_SERVED_MODELS = "Accuracies are of the models that serve clients, not of what
 NOT_ABOVE_ALL = "* not measurably above every arm without clusters"
 
 
-@in_its_word
+@in_its_words
 def short_table(summary: Summary, arms: Sequence[str], report: Mapping[str, Any]) -> NotedTable | None:
     """The table of a run directory; None if it has nothing to show.
 
@@ -152,8 +152,9 @@ def short_folder_tables(table: Mapping[str, Any], sections: Sequence[Section]) -
             title += "; in brackets the published value, and ours minus it"
         found = NotedTable(title, _matrix(table, scored), marked_notes(table, scored))
         tables.append(told(words_of(table, scored), found))
-    by_word = {one.word: [other for other in others if other.word == one.word] for one in others}
-    return [*tables, *(told(same[0], _of_sections(table["name"], same)) for same in by_word.values())]
+    words = dict.fromkeys(one.words.word for one in others)
+    alike = ([one for one in others if one.words.word == word] for word in words)
+    return [*tables, *(told(same[0].words, _of_sections(table["name"], same)) for same in alike)]
 
 
 def _matrix(table: Mapping[str, Any], scored: Sequence[str]) -> TextTable:

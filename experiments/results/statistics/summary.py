@@ -62,7 +62,7 @@ from experiments.results.statistics.marked_seeds import (
 )
 from experiments.results.statistics.targets import TargetTable
 from experiments.results.statistics.whole_runs import Finished
-from experiments.results.wording import told
+from experiments.results.wording import Words, told
 
 SUMMARY_VERSION = 6
 """Version of the layout of `summary.json`."""
@@ -88,14 +88,10 @@ class Summary:
     """The figures of detectors; None if no run recorded decisions of one."""
 
     @property
-    def word(self) -> str:
-        """What the mean of hits is called in texts."""
-        return self.finished.word
-
-    @property
-    def names(self) -> list[str]:
-        """The names in its texts that users gave: its own, and those of arms."""
-        return [self.name, self.reference_arm, *self.comparison.configured, *self.finished.arms]
+    def words(self) -> Words:
+        """The words of its texts, with the names of arms and its own."""
+        names = [self.name, self.reference_arm, *self.comparison.configured, *self.finished.arms]
+        return Words(self.finished.word, names)
 
     @property
     def rows(self) -> Sequence[Comparison]:
@@ -132,7 +128,7 @@ class Summary:
         """Warnings for readers of the figures, as clauses without a full stop."""
         marked = marked_clause(self._marked_json())
         starts = start_clauses(self.rows)
-        return told(self, [*self.horizon.warnings(), *starts, *([marked] if marked else [])])
+        return told(self.words, [*self.horizon.warnings(), *starts, *([marked] if marked else [])])
 
     def _marked_json(self) -> list[dict[str, object]]:
         return [marked.as_json() for marked in self.marked_seeds]

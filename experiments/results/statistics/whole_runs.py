@@ -22,7 +22,7 @@ from experiments.results.statistics.comparisons import once
 from experiments.results.statistics.drift.accuracy import drift_accuracies, has_drift_cells, last_evaluations
 from experiments.results.statistics.intervals import Estimate, amount_estimate, mean_estimate, ratio_estimate
 from experiments.results.statistics.published import COMPARED
-from experiments.results.wording import ACCURACY, objective_of
+from experiments.results.wording import ACCURACY
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,8 @@ def data_steps(log: ReportedRun) -> tuple[int | None, int | None]:
 @once
 def objective(log: ReportedRun) -> tuple[str, str]:
     """The kind and the word of its objective."""
-    return objective_of(log.header)
+    recorded = log.header.get("objective", {"kind": "labels", "word": ACCURACY})
+    return recorded["kind"], recorded["word"]
 
 
 def figures_of_finished(

@@ -25,16 +25,6 @@ class Report:
     runs: Sequence[ReportedRun]
     summary: Summary
 
-    @property
-    def word(self) -> str:
-        """What the mean of hits is called in texts."""
-        return self.summary.word
-
-    @property
-    def names(self) -> list[str]:
-        """The names in its texts that users gave."""
-        return self.summary.names
-
     @cached_property
     def experiment(self) -> dict[str, Any]:
         """The configuration as it was recorded."""

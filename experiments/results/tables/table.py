@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal, TypeVar
+from typing import Any, Literal
 
 from experiments.results.statistics.comparisons import Comparison
 from experiments.results.statistics.summary import Summary
@@ -17,8 +17,6 @@ from experiments.results.tables.cells import Cell
 from experiments.results.tables.quantities import Quantity
 from experiments.results.tables.report import Report
 from experiments.results.wording import told
-
-T = TypeVar("T")
 
 QuestionId = Literal["pays", "for-whom", "why", "repeat"]
 """The questions that the page answers, by the ids of their sections."""
@@ -64,8 +62,6 @@ def text_table(
 class NotedTable:
     """A table as it is shown, with its title, which may be empty, and the notes below it."""
 
-    TEXTS: ClassVar = ("title", "table", "notes")
-
     title: str
     table: TextTable
     notes: Sequence[str] = ()
@@ -78,8 +74,6 @@ class OnPage:
     `lead` is a sentence before all tables of the section; `template` is a template of `pages/` that follows
     the tables, with the values `content`.
     """
-
-    TEXTS: ClassVar = ("tables", "sentences", "remarks", "lead")
 
     tables: Sequence[NotedTable] = ()
     sentences: Sequence[str] = ()
@@ -144,7 +138,6 @@ class Table:
             read in functions decorated with `once`, as tables of many runs keep no logs.
         captioned: In place of `columns`, its tables with their captions, in the terminal or a notebook.
         on_page: In place of `columns` and `note`, its content on the page; None if there is nothing to show.
-        has_own_accuracy: Whether accuracy in it is not that of models, as that of decisions.
     """
 
     title: str
@@ -159,7 +152,6 @@ class Table:
     in_many_runs: Sequence[Quantity] = ()
     captioned: Callable[[Summary, bool], list[tuple[str, TextTable]]] | None = None
     on_page: Callable[[Report], OnPage | None] | None = None
-    has_own_accuracy: bool = False
 
     @property
     def needs(self) -> str:
@@ -175,12 +167,12 @@ class Table:
         if self.place is None or not self.says_something(report.summary):
             return None
         if self.on_page is not None:
-            return self._told(report.summary, self.on_page(report))
+            return told(report.summary.words, self.on_page(report))
         summary = report.summary
         notes = list(filter(None, [self.note(summary), *self.notes_on_page(summary)]))
         title = self.title if self.place.group else ""
         table = text_table(self.shown_columns(summary), summary.rows)
-        return self._told(summary, OnPage([NotedTable(title, table, notes)]))
+        return told(summary.words, OnPage([NotedTable(title, table, notes)]))
 
     def with_captions(self, summary: Summary, *, as_printed: bool) -> list[tuple[str, TextTable]]:
         """(caption, table) of each of its tables, in the terminal (`as_printed`) or in a notebook."""
@@ -188,15 +180,8 @@ class Table:
         if how is None or not self.says_something(summary):
             return []
         if self.captioned is not None:
-            return self._told(summary, self.captioned(summary, as_printed))
+            return told(summary.words, self.captioned(summary, as_printed))
         in_terminal = as_printed or not how.has_intervals
         table = text_table(self.shown_columns(summary), summary.rows, in_terminal=in_terminal)
         shown = [(how.caption, table if how.has_intervals else table.without_intervals())]
-        return self._told(summary, shown)
-
-    def told_note(self, summary: Summary) -> str:
-        """The note below it, in the word of the summary."""
-        return self._told(summary, self.note(summary))
-
-    def _told(self, summary: Summary, content: T) -> T:
-        return content if self.has_own_accuracy else told(summary, content)
+        return told(summary.words, shown)
