@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from emulator.errors import abbreviated
 from experiments.results.many_runs.folder_table import words_of
 from experiments.results.many_runs.runs_table import in_columns, short_runs_table
 from experiments.results.many_runs.sections import Section
@@ -153,8 +154,10 @@ def short_folder_tables(table: Mapping[str, Any], sections: Sequence[Section]) -
         found = NotedTable(title, _matrix(table, scored), marked_notes(table, scored))
         tables.append(told(words_of(table, scored), found))
     words = dict.fromkeys(one.words.word for one in others)
-    alike = ([one for one in others if one.words.word == word] for word in words)
-    return [*tables, *(told(same[0].words, _of_sections(table["name"], same)) for same in alike)]
+    for alike in ([one for one in others if one.words.word == word] for word in words):
+        name = table["name"] if len(words) == 1 else abbreviated([one.name for one in alike], ", ")
+        tables.append(told(alike[0].words, _of_sections(name, alike)))
+    return tables
 
 
 def _matrix(table: Mapping[str, Any], scored: Sequence[str]) -> TextTable:
