@@ -34,6 +34,6 @@ def refuse_readers_of_labels(experiment: Experiment, arm: Arm, parts: Parts, tra
             chosen = getattr(arm, name, None) or arm.detectors.get(name.removeprefix("detector "))
             instead = "set signal = 'losses'" if hasattr(part.settings, "signal") else "take another"
             raise ConfigurationError(
-                f"{name} = {(chosen.kind if chosen else part.name)!r}: reads which labels are told, or if they "
-                f"are right, and a model of training.objective = {kind!r} tells none; {instead}"
+                f"{name} = {(chosen.kind if chosen else part.name)!r}: reads which labels are told, or if "
+                f"they are right, and a model of training.objective = {kind!r} tells none; {instead}"
             )

@@ -44,13 +44,14 @@ def told(words: Words, content: T) -> T:
     """
     if words.word == ACCURACY:
         return content
-    kept = [name for name in {*words.names, words.word} if re.search(_WRITTEN, name, re.IGNORECASE)]
+    capital = words.word[:1].upper() + words.word[1:]
+    own = {*words.names, words.word, capital}
+    kept = [name for name in own if re.search(_WRITTEN, name, re.IGNORECASE)]
     names = (rf"(?<!\w){re.escape(name)}(?!\w)|" for name in sorted(kept, key=len, reverse=True))
     pattern = re.compile(f"(?P<name>{''.join(names)}(?!))|(?i:{_WRITTEN})")
 
     def written(found: re.Match[str]) -> str:
-        word = found[0] if found["name"] else words.word
-        return word[:1].upper() + word[1:] if found[0][0].isupper() else word
+        return found[0] if found["name"] else capital if found[0][0].isupper() else words.word
 
     return cast(T, _told(content, partial(pattern.sub, written)))
 
