@@ -19,7 +19,7 @@ def refuse_unseen_labels(experiment: Experiment, trace: Trace) -> None:
         if change.changes_labels:
             instead = "leave it out" if trace.integers else "change features, as what = { rotate = 30 } does"
             raise ConfigurationError(f"trace.changes: what = {change.names[0]!r} {unseen} {instead}")
-    if any(table.kind == "label_flip" for table in experiment.faults.byzantine):
+    if any(table.kind == "label_flip" and table.share > 0 for table in experiment.faults.byzantine):
         others = "choices: 'sign_flip', 'noise', 'misreport'"
         raise ConfigurationError(f"faults.byzantine: kind = 'label_flip' {unseen} {others}")
 

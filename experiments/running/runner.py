@@ -432,9 +432,7 @@ def _play(attempt: Attempt, steps: Iterator[None], until: int | None, stop: Stop
     attempt.emulation.state()  # refuses what a part has kept beside its state, however short the run
 
 
-def _observer(
-    run: PlannedRun, rounds: Round, word: str, progress: Progress, tracking: LiveTracking
-) -> Observer:
+def _observer(run: PlannedRun, rounds: Round, word: str, progress: Progress, live: LiveTracking) -> Observer:
     """An observer that reports each round of `run` to `progress`, in this word, and to its trackers."""
     accuracy: float | None = None
 
@@ -444,7 +442,7 @@ def _observer(
             accuracy = record.accuracy
         reached = rounds.reached(record.round + 1, record.closed_s)
         progress.round_done(run, Reached(reached, record.closed_s, accuracy, word))
-        tracking.round_done(record)
+        live.round_done(record)
 
     return report
 
