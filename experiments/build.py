@@ -324,6 +324,12 @@ def objective_of(experiment: Experiment, trace: Trace) -> Objective:
     return objective
 
 
+def objective_kind(experiment: Experiment, trace: Trace) -> str:
+    """The name of the objective of a configuration, or of the one that its trace states."""
+    kind: str = _chosen_objective(experiment, trace).kind
+    return kind
+
+
 def _chosen_objective(experiment: Experiment, trace: Trace) -> Chosen[Any]:
     if experiment.training.objective is not None:
         return experiment.training.objective
@@ -542,7 +548,7 @@ def _objective_of(experiment: Experiment, trace: Trace) -> dict[str, Any]:
     if objective.reads == "labels":
         return {}
     outputs = objective.num_outputs(trace)
-    kind = _chosen_objective(experiment, trace).kind
+    kind = objective_kind(experiment, trace)
     beside = {} if outputs == trace.num_labels else {"outputs": outputs}
     return {**beside, "objective": {"kind": kind, "word": objective.word}}
 

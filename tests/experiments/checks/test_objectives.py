@@ -1,0 +1,77 @@
+"""What has no meaning where models are not trained on labels is refused by name, with the remedy."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from emulator.errors import ConfigurationError
+from experiments.build import build_world
+from experiments.checks.arms import check_arms
+from experiments.config import parse_experiment
+from experiments.locating import locator
+from tests.experiments import numbered
+from tests.experiments.small import merged, small_table
+
+
+def check(objective: str, arm: dict[str, Any], **changes: Any) -> None:
+    """Check an arm on samples that have labels and numbers."""
+    trace = {"source": f"{numbered.__name__}:Numbered", "rounds_per_step": 2, "samples_per_step": 6}
+    table = {**small_table(training={"objective": objective}), "trace": trace, "arm": [{"name": "a", **arm}]}
+    experiment = parse_experiment(merged(table, changes), "numbered")
+    check_arms(experiment, ["a"], build_world(experiment, 0, locator(None, None)))
+
+
+@pytest.mark.parametrize(
+    ("arm", "what", "instead"),
+    [
+        ({"clusterer": "kue"}, "clusterer = 'kue'", "take another"),
+        ({"clusterer": "aue"}, "clusterer = 'aue'", "take another"),
+        ({"clusterer": "aue_pc"}, "clusterer = 'aue_pc'", "take another"),
+        ({"adaptation": "prior"}, "adaptation = 'prior'", "take another"),
+        ({"adaptation": "relabelled"}, "adaptation = 'relabelled'", "take another"),
+        ({"detectors": {"d": "ddm"}}, "detector d = 'ddm'", "set signal = 'losses'"),
+        ({"detectors": {"d": "eddm"}}, "detector d = 'eddm'", "set signal = 'losses'"),
+        ({"detectors": {"d": "stepd"}}, "detector d = 'stepd'", "take another"),
+    ],
+)
+def test_a_part_that_reads_labels_is_refused_by_name(arm: dict[str, Any], what: str, instead: str) -> None:
+    with pytest.raises(ConfigurationError, match=re.escape(f"arm 'a': {what}: reads which labels")) as error:
+        check("multi_label", arm)
+    assert str(error.value).endswith(f"training.objective = 'multi_label' tells none; {instead}")
+
+
+@pytest.mark.parametrize("what", ["xor", "reverse", "permute", {"swap": [[0, 1]]}])
+def test_a_change_of_labels_that_no_model_sees_is_refused(what: Any) -> None:
+    change = {"what": what, "on": "held", "clients": {"share": 0.5}, "at_step": 1}
+    name = what if isinstance(what, str) else "swap"
+    with pytest.raises(ConfigurationError, match=f"trace.changes: what = '{name}' .* no model sees that"):
+        check("multi_label", {}, trace={"changes": [change]})
+
+
+def test_flipped_labels_that_no_model_sees_are_refused() -> None:
+    with pytest.raises(ConfigurationError, match=r"faults.byzantine: kind = 'label_flip' .*: 'sign_flip'"):
+        check("multi_label", {}, faults={"byzantine": {"kind": "label_flip", "share": 0.2}})
+
+
+@pytest.mark.parametrize(
+    ("arm", "changes"),
+    [
+        ({"detectors": {"d": {"kind": "ddm", "signal": "losses"}}}, {"detection": {}}),
+        ({"adaptation": "tuned"}, {}),
+        ({}, {"faults": {"byzantine": {"kind": "sign_flip", "share": 0.2}}}),
+    ],
+)
+def test_what_reads_losses_is_taken_beside_another_objective(
+    arm: dict[str, Any], changes: dict[str, Any]
+) -> None:
+    change = {"what": {"noise": 1.0}, "on": "held", "clients": {"share": 0.5}, "at_step": 1}
+    check("multi_label", arm, **{"trace": {"changes": [change]}, **changes})
+
+
+def test_all_of_it_is_taken_beside_labels() -> None:
+    change = {"what": "xor", "on": "held", "clients": {"share": 0.5}, "at_step": 1}
+    for arm in ({"clusterer": "aue"}, {"adaptation": "prior"}, {"adaptation": "relabelled"}):
+        check("labels", arm, trace={"changes": [change]})
