@@ -1,7 +1,8 @@
-"""Trace folders: a trace as three files that anybody can write.
+"""Trace folders: a trace as a few files that anybody can write.
 
 `arrivals.parquet` says which sample reaches which client, and when; `features.npy` holds the samples, and is
-mapped; `trace.toml` says what they are. docs/traces.md has the format.
+mapped; `targets.npy`, if there is one, has numbers beside their labels; `trace.toml` says what they are.
+docs/traces.md has the format.
 """
 
 from traces.files.arrivals import ArrivalRows, read_arrivals, write_arrivals
@@ -9,7 +10,9 @@ from traces.files.facts import (
     ARRIVALS,
     FACTS,
     FEATURES,
+    TARGETS,
     FileFacts,
+    TokenFacts,
     TraceFacts,
     file_facts,
     read_facts,
@@ -22,9 +25,11 @@ __all__ = [
     "ARRIVALS",
     "FACTS",
     "FEATURES",
+    "TARGETS",
     "ArrivalRows",
     "FeatureFile",
     "FileFacts",
+    "TokenFacts",
     "TraceFacts",
     "TraceFolder",
     "data_facts",

@@ -1,4 +1,4 @@
-"""A trace folder, opened: its three files read or mapped, checked against each other."""
+"""A trace folder, opened: its files read or mapped, checked against each other."""
 
 from __future__ import annotations
 
@@ -9,10 +9,20 @@ import numpy as np
 
 from emulator.errors import DataFileError
 from emulator.numbers import LARGEST
+from emulator.ports import Tokens
 from traces.files.arrivals import ArrivalRows, read_arrivals
 from traces.files.expiry import refuse_version
-from traces.files.facts import ARRIVALS, FACTS, FEATURES, FileFacts, TraceFacts, read_facts, remembered_facts
-from traces.files.features import FeatureFile, channels, open_features, per_channel
+from traces.files.facts import (
+    ARRIVALS,
+    FACTS,
+    FEATURES,
+    TARGETS,
+    FileFacts,
+    TraceFacts,
+    read_facts,
+    remembered_facts,
+)
+from traces.files.features import FINITE, FeatureFile, channels, open_features, open_targets, per_channel
 
 SCALES = {np.dtype(np.uint8): 1 / 255, np.dtype("<f4"): 1.0}
 """The scale of values of each type, if `trace.toml` does not say."""
@@ -23,7 +33,7 @@ CHANNEL_KEYS = ("mean", "deviation")
 
 @dataclass(frozen=True)
 class TraceFolder:
-    """The content of a trace folder; `digests` are the sha256 of its two data files, by name."""
+    """The content of a trace folder; `digests` are the sha256 of its data files, by name."""
 
     path: Path
     facts: TraceFacts
@@ -52,30 +62,49 @@ def open_with(path: Path, facts: TraceFacts) -> TraceFolder:
     values = open_features(path / FEATURES)
     shape = values.shape[1:]
     check_shape(path, facts, shape)
+    check_tokens(path, facts, shape)
     factor, offset = affine(path, facts, values.dtype, shape)
+    targets = None
+    if TARGETS in digests:
+        targets = open_targets(path / TARGETS, len(values))
+        FINITE.refuse(path / TARGETS, targets, np.arange(len(values)))
     rows = read_arrivals(path / ARRIVALS, len(values), facts.classes)
     if rows.expiry is not None:
         refuse_version(path / ARRIVALS, facts.version)
-    features = FeatureFile(values, factor, offset, len(rows.classes), rows.classes)
+    more = (path / FEATURES, tokens_of(facts), targets, facts.objective)
+    features = FeatureFile(values, factor, offset, len(rows.classes), rows.classes, *more)
     return TraceFolder(path, facts, features, rows, digests)
 
 
 def data_facts(path: Path, facts: TraceFacts) -> dict[str, FileFacts]:
-    """The size and the digest of the two data files of a trace folder, by name.
+    """The size and the digest of the data files of a trace folder, by name.
 
     Digests that `trace.toml` has are taken from there; other files are hashed, once in this process.
 
     Raises:
         DataFileError: a file is missing, or does not have the size that `trace.toml` records.
     """
-    return {name: facts_of(path, name, facts.files.get(name)) for name in (ARRIVALS, FEATURES)}
+    return {name: facts_of(path, name, facts.files.get(name)) for name in data_files(path, facts)}
+
+
+def data_files(path: Path, facts: TraceFacts | None) -> tuple[str, ...]:
+    """The names of the data files of a trace folder: targets are one if they are there, or listed."""
+    has_targets = (path / TARGETS).exists() or (facts is not None and TARGETS in facts.files)
+    return (ARRIVALS, FEATURES, TARGETS) if has_targets else (ARRIVALS, FEATURES)
+
+
+def tokens_of(facts: TraceFacts | None) -> Tokens | None:
+    """What the tokens are that samples consist of; None: they are none."""
+    return None if facts is None or facts.tokens is None else Tokens(**facts.tokens.model_dump())
 
 
 def facts_of(folder: Path, name: str, recorded: FileFacts | None) -> FileFacts:
     """The size and the digest of the data file `name`; see `data_facts`."""
     path = folder / name
     if not path.is_file():
-        raise DataFileError(folder, f"has no {name}; a trace folder has {FACTS}, {ARRIVALS} and {FEATURES}")
+        needed = f"{FACTS}, {ARRIVALS} and {FEATURES}"
+        needed += f", and {TARGETS} if {FACTS} lists it" if name == TARGETS else ""
+        raise DataFileError(folder, f"has no {name}; a trace folder has {needed}")
     if recorded is None:
         return remembered_facts(path)
     size = path.stat().st_size
@@ -90,6 +119,23 @@ def check_shape(path: Path, facts: TraceFacts, shape: tuple[int, ...]) -> None:
     """Raise DataFileError if `trace.toml` states another shape of samples than `shape`."""
     if facts.shape is not None and facts.shape != shape:
         raise DataFileError(path / FACTS, f"shape: states {facts.shape}, but {FEATURES} has {shape}")
+
+
+def check_tokens(path: Path, facts: TraceFacts, shape: tuple[int, ...]) -> None:
+    """Raise DataFileError if samples of tokens have a scale, mean or deviation, or are no sequences."""
+    if facts.tokens is None:
+        return
+    for key in ("scale", *CHANNEL_KEYS):
+        if getattr(facts, key) is not None:
+            raise DataFileError(
+                path / FACTS,
+                f"{key}: is for numbers, and samples of tokens are ids; leave {key} out, or tokens",
+            )
+    if len(shape) != 1:
+        raise DataFileError(
+            path / FACTS,
+            f"tokens: samples of shape {shape} are no texts; {FEATURES} must be (samples, tokens)",
+        )
 
 
 def check_channels(path: Path, facts: TraceFacts, key: str, shape: tuple[int, ...]) -> None:
@@ -112,7 +158,7 @@ def affine(
     for key in CHANNEL_KEYS:
         check_channels(path, facts, key, shape)
     number = channels(shape)
-    scale = SCALES[dtype] if facts.scale is None else facts.scale
+    scale = 1.0 if facts.tokens is not None else SCALES[dtype] if facts.scale is None else facts.scale
     mean = np.zeros(number) if facts.mean is None else np.array(facts.mean)
     deviation = np.ones(number) if facts.deviation is None else np.array(facts.deviation)
     factor = offset = None
