@@ -10,15 +10,13 @@ from traces.files.facts import (
     ARRIVALS,
     FACTS,
     FEATURES,
-    TARGETS,
     FileFacts,
-    TokenFacts,
     TraceFacts,
     file_facts,
     read_facts,
     write_facts,
 )
-from traces.files.features import FeatureFile, open_features
+from traces.files.features import TARGETS, FeatureFile, open_features
 from traces.files.folder import TraceFolder, data_facts, open_folder
 
 __all__ = [

@@ -17,8 +17,9 @@ from emulator.numbers import LARGEST, Count, Number
 from emulator.plugins import Settings
 from emulator.storage.bounded import has_controls, read_toml
 from emulator.storage.checkpoints import write_durably
+from traces.files.features import TARGETS
 
-FACTS, ARRIVALS, FEATURES, TARGETS = "trace.toml", "arrivals.parquet", "features.npy", "targets.npy"
+FACTS, ARRIVALS, FEATURES = "trace.toml", "arrivals.parquet", "features.npy"
 
 MOST_FACTS_BYTES = 2**24
 """Largest `trace.toml`: the names of a hundred thousand classes."""

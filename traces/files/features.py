@@ -17,6 +17,8 @@ from emulator.errors import DataFileError
 from emulator.ports import Tokens
 from emulator.storage.bounded import is_file
 
+TARGETS = "targets.npy"
+
 TYPES = (np.dtype(np.uint8), np.dtype("<f4"))
 
 MOST_HEADER_BYTES = 2**16
@@ -54,11 +56,11 @@ class ValueRule(NamedTuple):
 FINITE = ValueRule(np.isfinite, "not finite")
 
 
-def ids_of(tokens: Tokens) -> ValueRule:
-    """The rule that values are ids of tokens."""
+def ids_below(vocabulary: int) -> ValueRule:
+    """The rule that values are ids of the tokens of a vocabulary of that size."""
     return ValueRule(
-        lambda values: (values >= 0) & (values < tokens.vocabulary) & (np.floor(values) == values),
-        f"no ids of tokens, whole numbers from 0 to {tokens.vocabulary - 1} (tokens.vocabulary - 1)",
+        lambda values: (values >= 0) & (values < vocabulary) & (np.floor(values) == values),
+        f"no ids of {vocabulary} tokens, whole numbers from 0 to {vocabulary - 1}",
     )
 
 
@@ -104,7 +106,7 @@ class FeatureFile:
         """
         taken: Floats32 = self.values.take(samples, axis=0).astype(np.float32, copy=False)
         if self.tokens is not None:
-            ids_of(self.tokens).refuse(self.path, taken, samples)
+            ids_below(self.tokens.vocabulary).refuse(self.path, taken, samples)
         if self.factor is not None:
             taken *= self.factor
         if self.offset is not None:
@@ -125,15 +127,15 @@ class FeatureFile:
 def open_targets(path: Path, num_samples: int) -> np.ndarray:
     """Map the targets in an `.npy` file, read-only: (samples, K) uint8 or float32.
 
-    DataFileError as of `open_features`, or unless each of `num_samples` samples has K targets.
+    DataFileError as of `open_features`, or unless each of `num_samples` samples has K finite ones.
     """
     values = open_features(path, "targets")
     if values.ndim != 2 or len(values) != num_samples:
         raise DataFileError(
             path,
-            f"has the shape {values.shape}; it must be (samples, K), for the {num_samples} samples of "
-            f"features.npy",
+            f"has the shape {values.shape}; it must be ({num_samples}, K), as features.npy has samples",
         )
+    FINITE.refuse(path, values, np.arange(num_samples))
     return values
 
 

@@ -12,17 +12,8 @@ from emulator.numbers import LARGEST
 from emulator.ports import Tokens
 from traces.files.arrivals import ArrivalRows, read_arrivals
 from traces.files.expiry import refuse_version
-from traces.files.facts import (
-    ARRIVALS,
-    FACTS,
-    FEATURES,
-    TARGETS,
-    FileFacts,
-    TraceFacts,
-    read_facts,
-    remembered_facts,
-)
-from traces.files.features import FINITE, FeatureFile, channels, open_features, open_targets, per_channel
+from traces.files.facts import ARRIVALS, FACTS, FEATURES, FileFacts, TraceFacts, read_facts, remembered_facts
+from traces.files.features import TARGETS, FeatureFile, channels, open_features, open_targets, per_channel
 
 SCALES = {np.dtype(np.uint8): 1 / 255, np.dtype("<f4"): 1.0}
 """The scale of values of each type, if `trace.toml` does not say."""
@@ -62,16 +53,13 @@ def open_with(path: Path, facts: TraceFacts) -> TraceFolder:
     values = open_features(path / FEATURES)
     shape = values.shape[1:]
     check_shape(path, facts, shape)
-    check_tokens(path, facts, shape)
     factor, offset = affine(path, facts, values.dtype, shape)
-    targets = None
-    if TARGETS in digests:
-        targets = open_targets(path / TARGETS, len(values))
-        FINITE.refuse(path / TARGETS, targets, np.arange(len(values)))
+    targets = open_targets(path / TARGETS, len(values)) if TARGETS in digests else None
+    tokens = None if facts.tokens is None else Tokens(**facts.tokens.model_dump())
     rows = read_arrivals(path / ARRIVALS, len(values), facts.classes)
     if rows.expiry is not None:
         refuse_version(path / ARRIVALS, facts.version)
-    more = (path / FEATURES, tokens_of(facts), targets, facts.objective)
+    more = (path / FEATURES, tokens, targets, facts.objective)
     features = FeatureFile(values, factor, offset, len(rows.classes), rows.classes, *more)
     return TraceFolder(path, facts, features, rows, digests)
 
@@ -93,17 +81,11 @@ def data_files(path: Path, facts: TraceFacts | None) -> tuple[str, ...]:
     return (ARRIVALS, FEATURES, TARGETS) if has_targets else (ARRIVALS, FEATURES)
 
 
-def tokens_of(facts: TraceFacts | None) -> Tokens | None:
-    """What the tokens are that samples consist of; None: they are none."""
-    return None if facts is None or facts.tokens is None else Tokens(**facts.tokens.model_dump())
-
-
 def facts_of(folder: Path, name: str, recorded: FileFacts | None) -> FileFacts:
     """The size and the digest of the data file `name`; see `data_facts`."""
     path = folder / name
     if not path.is_file():
-        needed = f"{FACTS}, {ARRIVALS} and {FEATURES}"
-        needed += f", and {TARGETS} if {FACTS} lists it" if name == TARGETS else ""
+        needed = f"{FACTS}, {ARRIVALS} and {FEATURES}, and all files that {FACTS} lists"
         raise DataFileError(folder, f"has no {name}; a trace folder has {needed}")
     if recorded is None:
         return remembered_facts(path)
@@ -121,23 +103,6 @@ def check_shape(path: Path, facts: TraceFacts, shape: tuple[int, ...]) -> None:
         raise DataFileError(path / FACTS, f"shape: states {facts.shape}, but {FEATURES} has {shape}")
 
 
-def check_tokens(path: Path, facts: TraceFacts, shape: tuple[int, ...]) -> None:
-    """Raise DataFileError if samples of tokens have a scale, mean or deviation, or are no sequences."""
-    if facts.tokens is None:
-        return
-    for key in ("scale", *CHANNEL_KEYS):
-        if getattr(facts, key) is not None:
-            raise DataFileError(
-                path / FACTS,
-                f"{key}: is for numbers, and samples of tokens are ids; leave {key} out, or tokens",
-            )
-    if len(shape) != 1:
-        raise DataFileError(
-            path / FACTS,
-            f"tokens: samples of shape {shape} are no texts; {FEATURES} must be (samples, tokens)",
-        )
-
-
 def check_channels(path: Path, facts: TraceFacts, key: str, shape: tuple[int, ...]) -> None:
     """Raise DataFileError if the fact `key`, one of CHANNEL_KEYS, has not one number for each channel."""
     given, number = getattr(facts, key), channels(shape)
@@ -153,12 +118,16 @@ def affine(
 ) -> tuple[np.ndarray | None, np.ndarray | None]:
     """The factor and the offset of `FeatureFile`.
 
-    Raises DataFileError if there is not one number per channel, or a quotient exceeds single precision.
+    Raises DataFileError if there is not one number per channel, or a quotient exceeds single precision; or
+    if samples are tokens, and have such numbers or are no sequences.
     """
     for key in CHANNEL_KEYS:
         check_channels(path, facts, key, shape)
+    if facts.tokens is not None:
+        _check_tokens(path, facts, shape)
+        return None, None
     number = channels(shape)
-    scale = 1.0 if facts.tokens is not None else SCALES[dtype] if facts.scale is None else facts.scale
+    scale = SCALES[dtype] if facts.scale is None else facts.scale
     mean = np.zeros(number) if facts.mean is None else np.array(facts.mean)
     deviation = np.ones(number) if facts.deviation is None else np.array(facts.deviation)
     factor = offset = None
@@ -167,6 +136,16 @@ def affine(
     if facts.mean is not None:
         offset = per_channel(-_quotients(path, "mean", mean, deviation), shape)
     return factor, offset
+
+
+def _check_tokens(path: Path, facts: TraceFacts, shape: tuple[int, ...]) -> None:
+    for key in ("scale", *CHANNEL_KEYS):
+        if getattr(facts, key) is not None:
+            problem = f"{key}: is for numbers, and samples of tokens are ids; leave {key} out, or tokens"
+            raise DataFileError(path / FACTS, problem)
+    if len(shape) != 1:
+        problem = f"tokens: samples of shape {shape} are no texts; {FEATURES} must be (samples, tokens)"
+        raise DataFileError(path / FACTS, problem)
 
 
 def _quotients(path: Path, what: str, values: np.ndarray, deviation: np.ndarray) -> np.ndarray:

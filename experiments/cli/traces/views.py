@@ -15,7 +15,7 @@ from experiments.reading import load_without_torch
 from experiments.shipped import named
 from traces.arrivals import SPLITS
 from traces.calendar import microseconds
-from traces.files import ARRIVALS, ArrivalRows, TraceFolder, open_folder
+from traces.files import ARRIVALS, ArrivalRows, open_folder
 from traces.files.arrivals import When
 from traces.files.windows import windows_of_rows
 from traces.holders import names_of
@@ -196,7 +196,7 @@ class FolderView:
             key=lambda key: self._option if key == "step_width" else f"--{key}",
         )
         counts = folder_observations(folder, windows)
-        about = {
+        about: Facts = {
             "name": self._path.resolve().name,
             "source": "trace folder",
             "of": "rows",
@@ -209,25 +209,13 @@ class FolderView:
             "rows": len(folder.rows),
             "rows_left_out": int((~windows.kept).sum()),
             "sha256": folder.digests,
-            **_beside(folder),
+            **facts.model_dump(mode="json", include={"tokens", "objective"}, exclude_none=True),
         }
+        if (numbers := folder.features.numbers) is not None:
+            about["targets"] = {"number": numbers.shape[1], "type": str(numbers.dtype)}
+            about["targets"] |= {"from": float(numbers.min()), "to": float(numbers.max())}
         truth = folder_truth(folder, windows)
         return Inspected({**about, **facts_of(counts, truth, self._min_samples, self._min_windows)}, counts)
-
-
-def _beside(folder: TraceFolder) -> Facts:
-    """What samples are or have besides features and a label: tokens, targets, and an objective."""
-    stated = folder.facts.model_dump(mode="json", include={"tokens", "objective"}, exclude_none=True)
-    numbers = folder.features.numbers
-    if numbers is not None:
-        least, most = float(numbers.min()), float(numbers.max())
-        stated["targets"] = {
-            "number": numbers.shape[1],
-            "type": str(numbers.dtype),
-            "from": least,
-            "to": most,
-        }
-    return stated
 
 
 _WINDOWS: Mapping[When, tuple[str, str]] = {

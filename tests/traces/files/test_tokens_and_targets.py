@@ -12,17 +12,9 @@ from emulator.errors import DataFileError
 from emulator.ports import Tokens
 from emulator.seeding import RandomStreams
 from tests.traces.files.written import ROWS, write_trace
-from traces.files import (
-    FACTS,
-    FEATURES,
-    TARGETS,
-    TokenFacts,
-    TraceFacts,
-    file_facts,
-    open_folder,
-    write_facts,
-)
+from traces.files import FACTS, FEATURES, TARGETS, TraceFacts, file_facts, open_folder, write_facts
 from traces.files.checking import check_folder
+from traces.files.facts import TokenFacts
 from traces.sources.base import TraceContext
 from traces.sources.file import File, FileSettings
 from traces.trace import Trace
@@ -66,10 +58,7 @@ def test_what_is_no_id_is_refused_as_it_is_read_and_found_by_the_check(tmp_path:
     ids = IDS.copy()
     ids[4, 1] = bad
     folder = of_tokens(tmp_path / "t", ids)
-    line = (
-        f"sample 4: has 1 value(s) that are no ids of tokens, whole numbers from 0 to 17 "
-        f"(tokens.vocabulary - 1), such as {bad}"
-    )
+    line = f"sample 4: has 1 value(s) that are no ids of 18 tokens, whole numbers from 0 to 17, such as {bad}"
     assert violations(folder) == [f"{FEATURES}: {line}"]
     features = open_folder(folder).features
     assert features.features(np.array([3, 5])).tolist() == IDS[[3, 5]].tolist()
@@ -80,7 +69,9 @@ def test_what_is_no_id_is_refused_as_it_is_read_and_found_by_the_check(tmp_path:
 
 def test_bytes_are_checked_against_the_vocabulary_too(tmp_path: Path) -> None:
     folder = of_tokens(tmp_path / "t", np.full((6, 2), 80, np.uint8))
-    assert violations(folder)[0].startswith(f"{FEATURES}: sample 0: has 2 value(s) that are no ids of tokens")
+    assert violations(folder)[0].startswith(
+        f"{FEATURES}: sample 0: has 2 value(s) that are no ids of 18 tokens"
+    )
 
 
 def test_tokens_are_a_sequence(tmp_path: Path) -> None:
@@ -106,8 +97,8 @@ def test_targets_are_in_the_order_of_samples(tmp_path: Path, dtype: Any) -> None
 @pytest.mark.parametrize(
     ("targets", "line"),
     [
-        (np.zeros((5, 2), np.float32), "has the shape (5, 2); it must be (samples, K), for the 6 samples"),
-        (np.zeros((6, 1, 1), np.float32), "has the shape (6, 1, 1); it must be (samples, K)"),
+        (np.zeros((5, 2), np.float32), "has the shape (5, 2); it must be (6, K), as features.npy has"),
+        (np.zeros((6, 1, 1), np.float32), "has the shape (6, 1, 1); it must be (6, K)"),
         (np.zeros((6, 2)), "holds float64; targets are uint8 or float32"),
         (np.where(NUMBERS == 1.0, np.nan, NUMBERS), "sample 2: has 1 value(s) that are not finite"),
         (np.where(NUMBERS == 2.75, np.inf, NUMBERS), "sample 5: has 1 value(s) that are not finite"),
@@ -129,9 +120,7 @@ def test_targets_that_are_listed_are_compared_with_their_digest(tmp_path: Path) 
     np.save(folder / TARGETS, NUMBERS + 1)
     assert "changed since it was built" in violations(folder)[0]
     (folder / TARGETS).unlink()
-    with pytest.raises(
-        DataFileError, match=r"has no targets\.npy; a trace folder has .* and targets\.npy if"
-    ):
+    with pytest.raises(DataFileError, match=r"has no targets\.npy; a trace folder has .* and all files that"):
         open_folder(folder)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from emulator.errors import DataFileError
 from traces.files.checking.findings import MOST_LISTED, Finding
 from traces.files.facts import FileFacts, file_facts
-from traces.files.features import FINITE, ValueRule, open_features
+from traces.files.features import FINITE, ValueRule, ids_below, open_features
 
 _PIECE_BYTES = 2**20
 """Bytes of features that are hashed and examined at once, while they are in a processor's cache."""
@@ -26,9 +26,9 @@ class FeaturePass:
             before, and if it is not an array.
     """
 
-    def __init__(self, path: Path, rule: ValueRule = FINITE) -> None:
+    def __init__(self, path: Path, vocabulary: int | None = None) -> None:
         self.path = path
-        self.rule = rule
+        self.rule = FINITE if vocabulary is None else ids_below(vocabulary)
         self.bad: list[Finding] | None = None
 
     def facts(self) -> FileFacts:

@@ -25,24 +25,21 @@ from traces.files.facts import (
     FACTS,
     FEATURES,
     MOST_FACTS_BYTES,
-    TARGETS,
     FileFacts,
     TraceFacts,
     broken_rule,
     file_facts,
     read_facts,
 )
-from traces.files.features import FINITE, ids_of, open_features, open_targets
+from traces.files.features import TARGETS, open_features, open_targets
 from traces.files.folder import (
     CHANNEL_KEYS,
     affine,
     check_channels,
     check_shape,
-    check_tokens,
     data_files,
     facts_of,
     open_with,
-    tokens_of,
 )
 
 
@@ -56,22 +53,19 @@ def check_folder(path: Path) -> Findings:
     facts = _check_facts(path, findings)
     if facts is None and not (path / FACTS).exists():
         return findings
-    tokens = tokens_of(facts)
-    features = FeaturePass(path / FEATURES, FINITE if tokens is None else ids_of(tokens))
-    targets = FeaturePass(path / TARGETS)
+    tokens = None if facts is None else facts.tokens
+    features = FeaturePass(path / FEATURES, None if tokens is None else tokens.vocabulary)
     hashing: dict[str, Callable[[], FileFacts]] = {
         ARRIVALS: partial(file_facts, path / ARRIVALS),
         FEATURES: features.facts,
-        TARGETS: targets.facts,
+        TARGETS: partial(file_facts, path / TARGETS),
     }
     hashed: dict[str, FileFacts] = {}
     for name in data_files(path, facts):
         _check_file(path, name, facts, hashing[name], hashed, findings)
     num_samples = _check_features(path, facts, features, findings) if (path / FEATURES).is_file() else None
     if num_samples is not None and (path / TARGETS).is_file():
-        read = partial(open_targets, path / TARGETS, num_samples)
-        if findings.passes(read):
-            findings.violations += targets.violations(read())
+        findings.passes(partial(open_targets, path / TARGETS, num_samples))
     if (path / ARRIVALS).is_file():
         _check_arrivals(path, facts, num_samples, findings)
     if not findings.violations:
@@ -146,13 +140,12 @@ def _check_features(
     if facts is not None:
         checks: list[Callable[[], object]] = [
             partial(check_shape, folder, facts, shape),
-            partial(check_tokens, folder, facts, shape),
             *(partial(check_channels, folder, facts, key, shape) for key in CHANNEL_KEYS),
         ]
         passed = [findings.passes(check) for check in checks]
         if all(passed):
             findings.passes(partial(affine, folder, facts, values.dtype, shape))
-    if values.dtype == np.float32 or features.rule is not FINITE:
+    if values.dtype == np.float32 or (facts is not None and facts.tokens is not None):
         findings.violations += features.violations(values)
     return len(values)
 
