@@ -49,8 +49,10 @@ class FileFacts(Settings):
 class TokenFacts(Settings):
     """Samples are texts: ids of tokens, whole numbers below `vocabulary`; `padding` fills up short ones."""
 
-    vocabulary: Annotated[int, Number(ge=1, le=MOST_TOKENS)]
-    padding: Annotated[int, Number(ge=0, lt=MOST_TOKENS)] | None = None
+    vocabulary: Annotated[int, Number(ge=1, le=MOST_TOKENS)] = Field(description="number of tokens")
+    padding: Annotated[int, Number(ge=0, lt=MOST_TOKENS)] | None = Field(
+        None, description="the id that fills up short texts, and is no token"
+    )
 
     @model_validator(mode="after")
     def _padding_is_an_id(self) -> TokenFacts:
