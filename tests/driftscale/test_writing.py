@@ -144,7 +144,7 @@ def test_what_is_standardised_or_renumbered_is_said(tmp_path: Path) -> None:
         ({"tokens": True}, "tokens=True, vocabulary=None: samples of tokens need both, others neither"),
         ({"vocabulary": 3}, "tokens=None, vocabulary=3: samples of tokens need both, others neither"),
         ({"tokens": 3, "vocabulary": 3}, "padding = 3: must be below vocabulary = 3"),
-        ({"label": None}, "write_trace: needs label, the column of the class; or target"),
+        ({"label": None}, "label is missing, the column of the class; only with targets or tokens"),
         ({"num_classes": 2, "class_names": ["a", "b"]}, "class_names: only with label, whose classes they"),
         ({"targets": "price"}, "unknown column 'price'"),
     ],

@@ -36,6 +36,7 @@ from traces.building.table.encoders.images import Images
 from traces.building.table.file_clients import shards_of
 from traces.building.table.keys import read_keys, refuse_types
 from traces.building.table.settings import TableSettings
+from traces.building.table.targets import refuse_unlabelled
 from traces.building.workspace import Workspace, workspace
 from traces.building.writing import Block, Made, Values
 from traces.files.facts import TokenFacts
@@ -68,6 +69,7 @@ class Table(Builder):
 
     def build(self, request: Request) -> Built:
         settings = self.settings
+        refuse_unlabelled(settings)
         shards, clients, notes = shards_of(request.root, settings)
         refuse_types(shards, settings)
         columns = chosen_features(shards, settings)

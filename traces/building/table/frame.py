@@ -36,7 +36,7 @@ from traces.building.table.encoders.encoding import Encoder
 from traces.building.table.encoders.samples import Samples, as_samples
 from traces.building.table.keys import read_keys, refuse_types
 from traces.building.table.settings import TableSettings
-from traces.building.table.targets import as_targets
+from traces.building.table.targets import as_targets, refuse_unlabelled
 from traces.building.workspace import workspace
 
 if TYPE_CHECKING:
@@ -170,6 +170,7 @@ def write_frame(
         )
     if len(values) == 0:
         raise DataFileError(PATH, "has no rows")
+    refuse_unlabelled(settings, has_targets=targets is not None)
     numbers = None if targets is None else as_targets(targets, len(values))
     if class_names is not None and (settings.label is None or settings.num_classes is not None):
         raise InputError("class_names: only with label, whose classes they name, and without num_classes")

@@ -221,8 +221,6 @@ class TableSettings(Given, BuilderSettings):
                 yield f"splits: {each!r} must be a text and train or test, as val=test"
 
     def _label_problems(self) -> Iterator[str]:
-        if self.label is None and not self._given("target", "tokens"):
-            yield "needs label, the column of the class; or target, columns of numbers that models tell"
         yield from _exclusive(self._given("classes", "num_classes"), "the commonest are numbered anew")
         yield from self._only_with("num_classes", "label", ", whose numbers are those of classes")
 

@@ -15,6 +15,7 @@ from traces.building.bad_rows import BadRows
 from traces.building.rules import PRESENT, TARGETS_FIT, VECTORS, Cells, keep, refuse
 from traces.building.table.encoders.vectors import vector_shapes, vectors_in
 from traces.building.table.key_columns import NumberColumn, numbers_in
+from traces.building.table.settings import TableSettings
 
 
 class TargetColumn(NumberColumn):
@@ -38,6 +39,12 @@ class TargetColumn(NumberColumn):
     def finish(self) -> tuple[np.ndarray, tuple[str, ...]]:
         """(rows, values of a row) the targets."""
         return self.all().reshape(-1, math.prod(self.shape)).astype(np.float32), ()
+
+
+def refuse_unlabelled(settings: TableSettings, *, has_targets: bool = False) -> None:
+    """Raise InputError if rows have neither a class nor anything else that models could tell."""
+    if settings.label is None and settings.tokens is None and not (settings.target or has_targets):
+        raise InputError("label is missing, the column of the class; only with targets or tokens may it be")
 
 
 def as_targets(targets: Any, num_samples: int) -> np.ndarray:

@@ -80,7 +80,6 @@ def test_bad_targets_may_be_left_out(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("settings", "problem"),
     [
-        ({"label": None}, "needs label, the column of the class; or target, columns of numbers that models"),
         ({"target": ["kind"]}, "column 'kind' is named twice"),
         ({"num_classes": 3, "classes": 2}, "classes and num_classes exclude each other"),
         ({"num_classes": 3, "label": None, "target": ["a"]}, "num_classes = 3: only with label"),
@@ -120,6 +119,14 @@ def test_an_array_of_targets_is_checked(tmp_path: Path, targets: Any, problem: s
     with pytest.raises(EmulatorError, match=problem):
         framed(tmp_path, targets=targets)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_row_needs_a_class_or_something_else_that_is_told(tmp_path: Path) -> None:
+    missing = "label is missing, the column of the class; only with targets or tokens may it be"
+    assert refused(write(tmp_path, TINY), label=None, features=["a"]) == missing
+    with pytest.raises(EmulatorError, match=missing):
+        framed(tmp_path, label=None)
+    assert framed(tmp_path, label=None, targets=[1, 2, 3, 4]).rows.classes == ("all",)
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.int64, np.float64])
