@@ -435,7 +435,12 @@ class Trace:
         drawn = self._drawn_images()
         chunk = max(1, DIGESTED_PIXELS // max(1, math.prod(self.sample_shape)))
         for first in range(0, len(drawn), chunk):
-            state.update(self._images.features(drawn[first : first + chunk]).tobytes())
+            images = drawn[first : first + chunk]
+            state.update(self._images.features(images).tobytes())
+            if self.num_targets:
+                state.update(cast(WithTargets, self._images).targets(images).tobytes())
+        if self.tokens is not None or self.objective is not None:
+            state.update(repr((self.tokens, self.objective)).encode())
         state.update(repr((self.num_clients, self.retain_steps, self.rounds_per_step, self.noise)).encode())
         if self.test_retain_steps != self.retain_steps:
             state.update(f"test {self.test_retain_steps}".encode())
