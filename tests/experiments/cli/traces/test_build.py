@@ -20,7 +20,7 @@ from tests.traces.building.layouts import RED, cifar10, draw, fmow_raw, idx, map
 from traces.building import BUILDERS
 
 ROOT = Path(__file__).parents[4]
-KINDS = ["cifar", "cityscapes", "fedscale", "fmow", "folder", "idx", "openimages", "waymo"]
+KINDS = ["cifar", "cityscapes", "fedscale", "fmow", "folder", "idx", "openimages", "text", "waymo"]
 
 
 # -- options ------------------------------------------------------------------------------------------------
