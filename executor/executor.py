@@ -45,7 +45,7 @@ from executor.objectives.base import Objective, tokens_of
 from executor.objectives.labels import LABELS
 from executor.parallel import Threads
 from executor.pretraining import pretrained
-from executor.probing import CONVOLUTIONS, MOST_STACKED_PARAMETERS, Probed, probed
+from executor.probing import CONVOLUTIONS, MOST_STACKED_PARAMETERS, Probed, probed, refuse_misfit
 from executor.rules.base import Chain, LocalRule, build_chain
 from executor.settings import Batches, BatchNorm, ExecutorSettings
 from executor.training.dense import DenseStrategy
@@ -110,6 +110,7 @@ class LocalExecutor:
         """The samples, by table row."""
         self._streams = streams
         self._batches: tuple[Batches, LastBatch] = batches, last
+        refuse_misfit(model, reader, objective)
         with out_of_memory_named("building the model"):
             self._model = FlatModel(
                 model,

@@ -20,10 +20,14 @@ from torch.nn.modules.batchnorm import _NormBase
 
 from emulator.errors import ConfigurationError, shorten
 from emulator.own.code import place_of
+from emulator.own_parts import is_ours
 from emulator.ports import SampleReader
 from emulator.seeding import RandomStreams, StreamKeys
 from executor.flat import FlatModel, bytes_of, inputs
 from executor.flops import SWITCHES
+from executor.models import MODELS
+from executor.models.base import ModelSpec
+from executor.objectives.base import Objective, tokens_of
 from executor.training.chance import KNOWN, KeyedChance, UnknownDrawError
 
 SAMPLES, FIRST = 3, 16
@@ -53,6 +57,29 @@ class Probed:
     unstackable: str = ""
     head: str | None = None
     least: int = 1
+
+
+def refuse_misfit(spec: ModelSpec, reader: SampleReader, objective: Objective) -> None:
+    """ConfigurationError for tokens where a model of ours takes numbers, and for one that tells tokens alone.
+
+    A model of somebody else's that does not tell the next token is tried.
+    """
+    tokens = tokens_of(reader) is not None
+    fits = objective.reads == "tokens" if spec.tells_next_token else not (tokens and is_ours(type(spec)))
+    if fits:
+        return
+    names = {MODELS.find(name): name for name in MODELS.ours()}
+    known = f"model {names.get(type(spec), type(spec).__name__)}"
+    if spec.tells_next_token:
+        raise ConfigurationError(
+            f"{known} tells the next token of texts, and the objective here is about {objective.reads}; set "
+            f"training.objective = 'next_token' with a trace of tokens, or choose another model"
+        )
+    choices = ", ".join(name for kind, name in names.items() if kind.tells_next_token)
+    raise ConfigurationError(
+        f"{known} takes numbers, and samples here are tokens; choices: {choices}, or a torch module of your "
+        f"own"
+    )
 
 
 def probed(model: FlatModel, streams: RandomStreams, reader: SampleReader | None = None) -> Probed:

@@ -66,10 +66,12 @@ def _arguments(layer: nn.Module) -> str:
     NOTE: not its `repr`, which leaves out what the layer computes with, as `ceil_mode`.
     """
     given = []
-    for argument in inspect.signature(type(layer)).parameters.values():
+    recurrent = isinstance(layer, nn.RNNBase)  # whose own signatures are (*args, **kwargs)
+    signature = inspect.signature(nn.RNNBase if recurrent else type(layer))
+    for argument in [*signature.parameters.values()][recurrent:]:  # without the mode
         value = getattr(layer, argument.name, argument.default)  # which has no `device`, `args` and the like
         if argument.name == "bias":
-            value = value is not None
+            value = value is not None and value is not False
         if value is not argument.empty and value != argument.default:
             given.append(f"{argument.name}={value!r}")
     return ", ".join(given)

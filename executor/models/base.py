@@ -24,6 +24,8 @@ class ModelSpec(plugins.Configured, ABC):
         dense: Whether the model is a sequence of affine maps of the flattened sample with ReLU between them,
             and nothing else. The parameter vector has each layer's weights and then its biases, layer by
             layer; a vector named `mask`, by which the features are multiplied, may come first.
+        tells_next_token: Whether samples are token ids, and outputs are a logit for each token of the
+            vocabulary, at each token of a sample. One of ours without it takes no tokens.
         has_values: Whether initial values are those with which the module is built, instead of ours for the
             layers that we know; it is then never built on the meta device.
     """
@@ -31,6 +33,7 @@ class ModelSpec(plugins.Configured, ABC):
     chance: ClassVar[str] = "a module is built by torch's chance alone, which is seeded for it"
     stacks: bool | None = None
     dense: bool = False
+    tells_next_token: bool = False
     has_values: bool = False
 
     @abstractmethod

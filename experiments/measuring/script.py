@@ -52,6 +52,7 @@ def script(path: Path, arm_name: str | None, data: DataFolders, *, is_for_here: 
     """
     from executor.measuring import timing
     from executor.measuring.writing import written
+    from executor.probing import refuse_misfit
 
     experiment = load_experiment(path, data=data)
     with naming(named(path)):
@@ -62,6 +63,7 @@ def script(path: Path, arm_name: str | None, data: DataFolders, *, is_for_here: 
         reader, objective = reader_of(arm, trace), objective_of(experiment, trace)
         shape, num_outputs = reader.sample_shape, objective.num_outputs(reader)
         model = arm.training.model
+        refuse_misfit(model.build(), reader, objective)
         expression, definitions = written(model.kind, model.build(), shape, num_outputs)
         sources = Sources(definitions)
         if sources.libraries and not is_for_here:

@@ -417,7 +417,7 @@ def test_arms_that_are_not_a_list_of_tables_are_refused_with_and_without_parts(a
         (
             {"trace": {"source": "digitz"}},
             "x.toml: trace: unknown trace source 'digitz'; choices: concepts, digits, file, idx, "
-            "label_replay, synthetic; did you mean 'digits'?",
+            "label_replay, markov_text, synthetic; did you mean 'digits'?",
         ),
         (
             {"trace": {"drift": "lable_mix"}},
@@ -431,8 +431,9 @@ def test_arms_that_are_not_a_list_of_tables_are_refused_with_and_without_parts(a
         ),
         (
             {"training": {"model": "vit"}},
-            "x.toml: training.model = 'vit': unknown model 'vit'; choices: cnn, context, linear, masked, "
-            "mixture, mlp, random_features, resnet, resnet18, shufflenet_v2, vit_tiny",
+            "x.toml: training.model = 'vit': unknown model 'vit'; choices: char_lstm, cnn, context, linear, "
+            "masked, mixture, mlp, random_features, resnet, resnet18, shufflenet_v2, vit_tiny, "
+            "word_transformer",
         ),
         (
             {"arm": [{"name": "a", "clusterer": {"kind": "fielding", "treshold": 1}}]},
@@ -478,8 +479,9 @@ def test_arms_that_are_not_a_list_of_tables_are_refused_with_and_without_parts(a
         ),
         (
             {"training": {"model": ["mlp"]}},
-            "x.toml: training.model: must be a name, or a table with 'kind'; choices: cnn, context, "
-            "linear, masked, mixture, mlp, random_features, resnet, resnet18, shufflenet_v2, vit_tiny",
+            "x.toml: training.model: must be a name, or a table with 'kind'; choices: char_lstm, cnn, "
+            "context, linear, masked, mixture, mlp, random_features, resnet, resnet18, shufflenet_v2, "
+            "vit_tiny, word_transformer",
         ),
     ],
 )
