@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -19,7 +20,8 @@ class ImageSet:
     images, in [0, 1]. `labels` (images,) are 0 .. num_labels - 1. `train` and `test` are disjoint arrays of
     image indices. `label_names` are the names of the first classes, if the labels come from a table. Features
     that are `tokens` are ids, and models take them as whole numbers. `numbers` (images, K) float32 are
-    targets that samples have beside their label.
+    targets that samples have beside their label. `objective` is that which comes with them, as a table of a
+    configuration; None: their labels.
     """
 
     pixels: np.ndarray
@@ -31,6 +33,7 @@ class ImageSet:
     label_names: tuple[str, ...] = ()
     tokens: Tokens | None = None
     numbers: Floats32 | None = None
+    objective: Mapping[str, Any] | None = None
 
     def __len__(self) -> int:
         """The number of images."""
@@ -109,13 +112,14 @@ def with_labels(images: ImageSet, labels: Sequence[int]) -> ImageSet:
     renumbered[list(labels)] = np.arange(len(labels))
     kept = renumbered[images.labels] >= 0
     place = np.cumsum(kept) - 1  # of an image that is kept, among those
-    return ImageSet(
-        images.pixels[kept],
-        images.scale,
-        renumbered[images.labels[kept]],
-        len(labels),
+    return replace(
+        images,
+        pixels=images.pixels[kept],
+        labels=renumbered[images.labels[kept]],
+        num_labels=len(labels),
         train=place[images.train[kept[images.train]]],
         test=place[images.test[kept[images.test]]],
+        numbers=None if images.numbers is None else images.numbers[kept],
     )
 
 

@@ -94,6 +94,9 @@ LEFT_OUT = frozenset(
 LARGE = frozenset({"resnet18", "shufflenet_v2", "vit_tiny"})
 """Models of millions of numbers, of which no setting makes a small one; `thin.py` has some to test."""
 
+OF_TEXTS = frozenset({"char_lstm", "word_transformer"})
+"""Models of texts, which are drawn with a source of texts alone."""
+
 NOTHING = object()
 
 
@@ -156,7 +159,7 @@ def draw_number(number: Number, is_whole: bool, draw: random.Random, name: str) 
 
 def draw_part(registry: Registry[Any], draw: random.Random, key: str = "kind") -> dict[str, Any]:
     """A part of a registry with its settings, as the table that names it; all sizes of a model are small."""
-    names = [name for name in registry.names() if name not in LARGE]
+    names = [name for name in registry.names() if name not in LARGE | OF_TEXTS]
     return draw_named(registry, draw.choice(names), draw, key)
 
 
@@ -207,6 +210,8 @@ def draw_source(draw: random.Random, rounds: int) -> dict[str, Any]:
         drawn |= {"samples_per_step": draw.randint(3, 8), **draw_concepts(draw, rounds)}
     if name in ("concepts", "synthetic"):
         return drawn
+    if name == "markov_text":
+        drawn.pop("noise", None)  # which tokens do not take
     drawn["retain_rounds"] = draw.randint(1, 6)
     if name == "file":
         return {**drawn, "folder": draw.choice(["drawn", "given", "coming", "few"])}
@@ -216,7 +221,8 @@ def draw_source(draw: random.Random, rounds: int) -> dict[str, Any]:
         observed = {"samples": "observed", "test_share": draw.uniform(0.1, 0.6)}
         drawn = {key: value for key, value in drawn.items() if key not in {"window", *sizes}}
         return {**drawn, **files, "clients_per_group": draw.randint(1, 3), **draw.choice([sizes, observed])}
-    own = {"clients": draw.randint(4, 10), **({"folder": "images"} if name == "idx" else {})}
+    files = {"idx": {"folder": "images"}, "markov_text": {"length": 6, "texts": 20}}
+    own = {"clients": draw.randint(4, 10), **files.get(name, {})}
     way = draw.choice(["drift", "drift", "shared", "partition", "swaps"])
     if way == "partition":
         kept = {key: value for key, value in drawn.items() if key in ("source", "rounds_per_step", "noise")}
@@ -390,6 +396,9 @@ def set_trace(draw: random.Random, table: Mapping[str, Any]) -> dict[str, Any]:
     """Take a trace of another source, with its changes before those that there are."""
     trace = draw_source(draw, table["round"]["rounds"])
     changes = [*trace.get("changes", ()), *table["trace"].get("changes", ())]
+    if trace["source"] == "markov_text":
+        model = draw_named(MODELS, draw.choice(sorted(OF_TEXTS)), draw)
+        table = {**table, "training": {**table["training"], "model": model}}
     return {**table, "trace": {**trace, **({"changes": changes} if changes else {})}}
 
 
@@ -493,7 +502,7 @@ class Drawn:
         turns = [*(("solver", name) for name in RULES.names())]
         turns += [("aggregator", name) for name in AGGREGATORS.names()]
         random.Random(seed).shuffle(turns)
-        models = [name for name in MODELS.names() if name not in LARGE]
+        models = [name for name in MODELS.names() if name not in LARGE | OF_TEXTS]
         random.Random(seed).shuffle(models)
         named = [turns[(2 * int(number) + arm) % len(turns)] for arm in range(arms)]
         methods = [
