@@ -212,7 +212,12 @@ class Trace:
         Returns:
             The targets, float32 of shape (n, num_targets); only of a trace that has some.
         """
-        return cast(WithTargets, self._images).targets(self.table.take("image", rows).astype(np.int64))
+        image = self.table.take("image", rows).astype(np.int64)
+        targets = cast(WithTargets, self._images).targets(image)
+        changes = None if self._features is None else self.table.feature_changes(rows)
+        if self._features is not None and changes is not None:
+            self._features.apply_to_targets(targets, changes[0])
+        return targets
 
     def features(self, rows: Ints) -> Floats32:
         """Compute the samples of some rows.

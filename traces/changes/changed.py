@@ -170,7 +170,9 @@ def _drawn(
         return Applied(change, key, spans), _label_maps(change, key, number, trace, run, made)
     for operation in change.what:
         if isinstance(operation, OfFeatures):
-            check_features(operation, trace.sample_shape, key, integers=trace.integers)
+            check_features(
+                operation, trace.sample_shape, key, integers=trace.integers, num_targets=trace.num_targets
+            )
     return Applied(change, key, spans), None
 
 
