@@ -65,8 +65,7 @@ def refuse_misfit(spec: ModelSpec, reader: SampleReader, objective: Objective) -
     A model of somebody else's that does not tell the next token is tried.
     """
     tokens = tokens_of(reader) is not None
-    fits = objective.reads == "tokens" if spec.tells_next_token else not (tokens and is_ours(type(spec)))
-    if fits:
+    if objective.reads == "tokens" if spec.tells_next_token else not (tokens and is_ours(type(spec))):
         return
     names = {MODELS.find(name): name for name in MODELS.ours()}
     known = f"model {names.get(type(spec), type(spec).__name__)}"

@@ -10,12 +10,18 @@ from traces.trace import Trace
 
 
 def refuse_unseen_labels(experiment: Experiment, trace: Trace) -> None:
-    """ConfigurationError if labels change that no model sees: by a change of the trace, or by a fault."""
-    if objective_of(experiment, trace).reads == "labels":
+    """ConfigurationError if labels, or targets, change that no model sees: in the trace, or by a fault."""
+    kind, changes = objective_kind(experiment, trace), getattr(experiment.trace.settings, "changes", ())
+    reads = objective_of(experiment, trace).reads
+    if any("target" in change.names for change in changes) and (reads != "targets" or kind == "multi_label"):
+        raise ConfigurationError(
+            f"trace.changes: what = 'target' maps numbers, and training.objective = {kind!r} reads none; set "
+            f"'squared_error' or 'absolute_error', or leave it out"
+        )
+    if reads == "labels":
         return
-    kind = objective_kind(experiment, trace)
     unseen = f"changes labels, and no model sees that: training.objective = {kind!r} reads none;"
-    for change in getattr(experiment.trace.settings, "changes", ()):
+    for change in changes:
         if change.changes_labels:
             instead = "leave it out" if trace.integers else "change features, as what = { rotate = 30 } does"
             raise ConfigurationError(f"trace.changes: what = {change.names[0]!r} {unseen} {instead}")

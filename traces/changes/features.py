@@ -155,7 +155,7 @@ def check_features(
         name = type(operation).__name__.lower()
         raise ConfigurationError(
             f"{key}: {name}: the samples here are whole numbers, such as tokens, which would become others; "
-            f"change labels instead, as with 'permute'"
+            f"let shares of labels drift, or with training.objective = 'labels' change labels, by 'permute'"
         )
     if isinstance(operation, Rotate) and (len(shape) not in (2, 3) or min(shape[-2:]) < 2):
         raise ConfigurationError(

@@ -85,8 +85,7 @@ class MarkovText(MixedImages):
 
     def images(self, context: TraceContext) -> ImageSet:
         settings = self.settings
-        number = settings.authors * settings.texts
-        if number * settings.length > MOST_TOKENS:
+        if settings.authors * settings.texts * settings.length > MOST_TOKENS:
             raise ConfigurationError(
                 f"trace: {settings.authors} authors x {settings.texts} texts x {settings.length} tokens are "
                 f"more than the {MOST_TOKENS} of such a trace; lower texts or length"

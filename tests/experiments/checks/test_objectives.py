@@ -16,7 +16,7 @@ from tests.experiments import numbered
 from tests.experiments.small import merged, small_table
 
 
-def check(objective: str, arm: dict[str, Any], **changes: Any) -> None:
+def check(objective: Any, arm: dict[str, Any], **changes: Any) -> None:
     """Check an arm on samples that have labels and numbers."""
     trace = {"source": f"{numbered.__name__}:Numbered", "rounds_per_step": 2, "samples_per_step": 6}
     table = {**small_table(training={"objective": objective}), "trace": trace, "arm": [{"name": "a", **arm}]}
@@ -49,6 +49,23 @@ def test_a_change_of_labels_that_no_model_sees_is_refused(what: Any) -> None:
     name = what if isinstance(what, str) else "swap"
     with pytest.raises(ConfigurationError, match=f"trace.changes: what = '{name}' .* no model sees that"):
         check("multi_label", {}, trace={"changes": [change]})
+
+
+LINE = {"what": {"target": {"scale": 2.0}}, "on": "held", "clients": {"share": 0.5}, "at_step": 1}
+
+
+@pytest.mark.parametrize("kind", ["labels", "multi_label"])
+def test_a_change_of_targets_is_refused_where_no_numbers_are_told(kind: str) -> None:
+    with pytest.raises(ConfigurationError) as refusal:
+        check(kind, {}, trace={"changes": [LINE]})
+    assert str(refusal.value) == (
+        f"trace.changes: what = 'target' maps numbers, and training.objective = {kind!r} reads none; set "
+        f"'squared_error' or 'absolute_error', or leave it out"
+    )
+
+
+def test_a_change_of_targets_is_taken_where_numbers_are_told() -> None:
+    check({"kind": "squared_error", "tolerance": 0.5}, {}, trace={"changes": [LINE]})
 
 
 def test_flipped_labels_that_no_model_sees_are_refused() -> None:
