@@ -57,6 +57,7 @@ from experiments.locating import Locate
 from experiments.stopwatch import Stopwatch
 from traces.holders import Holders
 from traces.sources import TraceContext
+from traces.tables.changed import ChangedTable
 from traces.trace import Trace, TraceStream
 from traces.ways import Ways
 
@@ -158,7 +159,7 @@ def build_world(experiment: Experiment, seed: int, locate: Locate, scratch: Path
 
 def _refuse_unapplied_changes(experiment: Experiment, trace: Trace) -> None:
     """ConfigurationError if a source of one's own has left out the changes of its settings."""
-    if getattr(experiment.trace.settings, "changes", ()) and not trace.is_changed:
+    if getattr(experiment.trace.settings, "changes", ()) and not isinstance(trace.table, ChangedTable):
         raise ConfigurationError(
             f"trace.changes: the source {experiment.trace.kind!r} does not apply them; end its build with "
             f"return self.changed(trace, context), or leave changes out"

@@ -131,7 +131,6 @@ class Trace:
         self.test_concepts = test_concepts
         self.client_names = client_names
         self.turns: Sequence[Turns] = ()  # when changes of training data begin and end
-        self.is_changed = False  # whether changes have been applied
         normal = generator.standard_normal(NOISE_NUMBERS, dtype=np.float32)
         self.samples = NoisyImages(images, noise, normal)
         self._streams = RandomStreams(int(generator.integers(2**63)))
@@ -405,7 +404,7 @@ class Trace:
         changed = copy(self)
         table.seal()
         changed.table, changed.concepts, changed.test_concepts = table, concepts, test_concepts
-        changed._features, changed.turns, changed.is_changed = features, turns, True
+        changed._features, changed.turns = features, turns
         changed.__dict__.pop("onsets", None)  # a cached property of the copy, which are others now
         return changed
 

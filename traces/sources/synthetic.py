@@ -89,7 +89,7 @@ class Synthetic(TraceSource):
     not say whether alpha and beta are variances. With `iid`, v is 0, and W and b are one of N(0, 1) for all.
 
     Of clients with a change `rule`, labels come from features by another W and b of N(0, 1), drawn for the
-    change, and the same for all of them; what earlier changes have made of labels is gone.
+    change, and the same for all of them. Earlier changes of their labels must have ended.
 
     The numbers are those of the published generator with `numpy.random.seed(data_seed)` before it, which as
     published sets no seed. We differ in three points. Of a client's samples, int(0.9 n) are for training and
