@@ -100,5 +100,18 @@ FAMILIES: Mapping[str, Family] = {
         "rise to 54, above one model.",
         is_personal=True,
     ),
+    "regression": Family(
+        "Numbers",
+        "regression/power",
+        ("global", "tuned", "fedper", "ifca-16", "fielding", "oracle"),
+        "ALT-POWER",
+        is_personal=True,
+    ),
+    "text": Family(
+        "Texts",
+        "text/authors",
+        ("global", "wide", "tuned", "ifca-8", "fielding", "fielding-gradient"),
+        "ALT-AUTHORS",
+    ),
 }
 """By folder of `experiments/configs/`."""
