@@ -332,15 +332,18 @@ def objective_kind(experiment: Experiment, trace: Trace) -> str:
 
 
 def _chosen_objective(experiment: Experiment, trace: Trace) -> Chosen[Any]:
-    if experiment.training.objective is not None:
-        return experiment.training.objective
-    stated = {"objective": "labels" if trace.objective is None else trace.objective}
+    return experiment.training.objective or stated_objective(trace.objective)
+
+
+def stated_objective(table: Mapping[str, Any] | None) -> Chosen[Any]:
+    """The objective that a trace states, or `labels`; ConfigurationError if it is none that is known."""
+    stated = {"objective": "labels" if table is None else table}
     try:
         return StatedObjective.model_validate(stated).objective
     except ValidationError as error:
         from experiments.remedies.mistakes import mistakes
 
-        raise ConfigurationError(f"the trace states no objective: {mistakes(error, stated)[0]}") from error
+        raise ConfigurationError(f"the objective of the trace: {mistakes(error, stated)[0]}") from error
 
 
 def build_adaptation(arm: Arm) -> Adaptation:

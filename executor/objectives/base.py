@@ -12,6 +12,7 @@ from emulator.arrays import Ints
 from emulator.errors import ConfigurationError
 from emulator.plugins import Configured
 from emulator.ports import SampleReader, Tokens, WithTargets
+from traces.files.features import FINITE, ValueRule
 
 Reads = Literal["labels", "tokens", "targets"]
 """What of its samples an objective is about: their labels, the tokens that they are, or further targets."""
@@ -26,10 +27,12 @@ class Objective(Configured, ABC):
 
     Attributes:
         reads: what samples must have; one without it is refused.
+        rule: what targets beside the label must be; others are refused.
         word: what the mean of hits is called.
     """
 
     reads: ClassVar[Reads] = "targets"
+    rule: ClassVar[ValueRule] = FINITE
 
     @property
     @abstractmethod
@@ -76,8 +79,8 @@ class Objective(Configured, ABC):
         """ConfigurationError, with the objective's `name`, if samples of a reader have not what it reads."""
         if self.reads == "tokens" and tokens_of(reader) is None:
             raise ConfigurationError(
-                f"training.objective = {name!r}: tells tokens, and samples of shape {reader.sample_shape} "
-                f"are no tokens; choices: a trace of tokens, such as markov_text, or 'labels'"
+                f"training.objective = {name!r}: tells tokens, and samples here are no tokens; choices: a "
+                f"trace of tokens, such as markov_text, or 'labels'"
             )
         if self.reads == "targets" and num_targets(reader) == 0:
             raise ConfigurationError(

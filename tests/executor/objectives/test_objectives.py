@@ -210,7 +210,7 @@ def test_numbers_of_two_models_are_averaged() -> None:
 @pytest.mark.parametrize(
     ("kind", "data", "problem"),
     [
-        ("next_token", FakeReader(), r"samples of shape \(6,\) are no tokens; choices: a trace of tokens"),
+        ("next_token", FakeReader(), r"samples here are no tokens; choices: a trace of tokens"),
         ("multi_label", FakeReader(), "samples here have no targets beside their label; choices: a trace"),
     ],
 )
