@@ -547,12 +547,11 @@ def run_header(
 
 
 def _objective_of(experiment: Experiment, trace: Trace) -> dict[str, Any]:
-    """The fields of a header that tell the objective; empty if a model tells labels."""
-    objective = objective_of(experiment, trace)
-    if objective.reads == "labels":
+    """The fields of a header that tell the objective; empty if it is `labels`."""
+    objective, kind = objective_of(experiment, trace), objective_kind(experiment, trace)
+    if kind == "labels":
         return {}
     outputs = objective.num_outputs(trace)
-    kind = objective_kind(experiment, trace)
     beside = {} if outputs == trace.num_labels else {"outputs": outputs}
     return {**beside, "objective": {"kind": kind, "word": objective.word}}
 

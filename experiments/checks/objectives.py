@@ -46,10 +46,9 @@ def _refuse_unseen_labels(experiment: Experiment, trace: Trace) -> None:
 
 
 def refuse_readers_of_labels(experiment: Experiment, arm: Arm, parts: Parts, trace: Trace) -> None:
-    """ConfigurationError if a part reads which labels models tell, and they tell something else."""
-    if objective_of(experiment, trace).reads == "labels":
+    """ConfigurationError if a part reads which labels models tell, and they are trained on something else."""
+    if (kind := objective_kind(experiment, trace)) == "labels":
         return
-    kind = objective_kind(experiment, trace)
     for name, part in parts.by_name.items():
         if part.needs_labels:
             chosen = getattr(arm, name, None) or arm.detectors.get(name.removeprefix("detector "))

@@ -12,11 +12,13 @@ import pytest
 import tomli_w
 
 import driftscale
+from emulator.storage.runlog import read_log
 from executor.objectives import OBJECTIVES
 from experiments.build import build_world
 from experiments.config import Experiment, parse_experiment
 from experiments.locating import locator
 from tests.executor.meeting import together
+from tests.experiments import own_objective
 from tests.experiments.small import SMALL, merged
 from tests.reliability.kills import Killing
 from tests.reliability.replaying import SMALL_GROUPS, play_by_ranks
@@ -32,6 +34,7 @@ KINDS: Mapping[str, tuple[Any, Mapping[str, Any], Mapping[str, Any]]] = {
     "multi_label": ("multi_label", TARGETS, MLP),
     "squared_error": ({"kind": "squared_error", "tolerance": 0.3, "unit": "MW"}, TARGETS, MLP),
     "absolute_error": ({"kind": "absolute_error", "tolerance": 0.3}, TARGETS, MLP),
+    "own": (f"{own_objective.__name__}:Still", SMALL["trace"], MLP),
 }
 """The objective, the trace and the model of a run of each kind."""
 
@@ -79,7 +82,17 @@ def whole(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str
 
 def test_every_objective_but_labels_is_run() -> None:
     """Labels are those of all other files."""
-    assert {*KINDS, "labels"} == set(OBJECTIVES.names())
+    assert {*KINDS, "labels"} == {*OBJECTIVES.names(), "own"}
+
+
+def test_an_objective_of_ones_own_about_labels_is_what_trains_scores_and_evaluates(
+    whole: Callable[[str], Stopped],
+) -> None:
+    header, records = read_log(whole("own").log_path)
+    assert header["objective"] == {"kind": KINDS["own"][0], "word": "quarters"}
+    assert header["strategy"] == "stacked"
+    of_rounds = [(record.train_loss, record.loss, record.accuracy) for record in records]
+    assert of_rounds == [(2, None, None), (2, 2, 0.25)] * 3
 
 
 @pytest.mark.parametrize("kind", KINDS)

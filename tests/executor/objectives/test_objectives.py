@@ -221,6 +221,11 @@ def test_samples_without_what_an_objective_reads_are_refused(
         KINDS[kind].check(data, kind)
 
 
+def test_the_strategy_for_labels_is_refused_for_another_objective() -> None:
+    with pytest.raises(ConfigurationError, match="Mlp is trained on another objective than labels; use"):
+        executor(reader("multi_label"), spec("multi_label"), scored_by=KINDS["multi_label"], strategy="dense")
+
+
 WORDS: dict[str, Callable[[], str]] = {
     "accuracy": lambda: KINDS["labels"].word,
     "tokens right": lambda: KINDS["next_token"].word,
