@@ -546,7 +546,8 @@ def _strategy(
     What decides follows from the model alone, and is never timed, since a strategy decides the last bits.
     """
     if settings.strategy == "dense" and not model.dense:
-        why = "has frozen parameters" if spec.dense else "is not fully connected"
+        why = "has frozen parameters" if model.base > 0 else "is trained on another objective than labels"
+        why = why if spec.dense else "is not fully connected"
         raise ConfigurationError(
             f'executor.strategy = "dense": the model {type(spec).__name__} {why}; use "stacked", "loop" or '
             f'"auto"'

@@ -29,7 +29,7 @@ from emulator.seeding import RandomStreams
 from executor.models.base import ModelSpec
 from executor.models.masked import FeatureMask
 from executor.objectives.base import Objective, tokens_of
-from executor.objectives.labels import LABELS
+from executor.objectives.labels import LABELS, is_labels
 
 MOST_PARAMETERS = 2**30
 """The largest model: 4 GiB of parameters, several copies of which a run holds."""
@@ -62,7 +62,7 @@ class FlatModel:
         counters: The counters of batches that batch norm has, and nothing reads, as they are built.
         entries: The tensor that each entry of the module's state dict is, by name; None: it is none of them.
         objective: What it is trained on, and scored by.
-        dense: Whether the spec is, all of it is in the vector, and it tells labels.
+        dense: Whether the spec is, all of it is in the vector, and it is trained on `Labels`.
         integers: Whether samples are whole numbers, as token ids are.
         name: What errors call it.
 
@@ -111,7 +111,7 @@ class FlatModel:
             raise ConfigurationError(
                 f"{self.name} has {whole:,} parameters; a model has at most {MOST_PARAMETERS:,}"
             )
-        self.dense = spec.dense and self.base == 0 and objective.reads == "labels"
+        self.dense = spec.dense and self.base == 0 and is_labels(objective)
         constants = set(_keys(module).values()) - self.layout.keys()
         held = {name: part.detach() for name, part in _tensors(module) if name in constants}
         self._skeleton = _without_values(module)

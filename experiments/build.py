@@ -332,15 +332,18 @@ def objective_kind(experiment: Experiment, trace: Trace) -> str:
 
 
 def _chosen_objective(experiment: Experiment, trace: Trace) -> Chosen[Any]:
-    if experiment.training.objective is not None:
-        return experiment.training.objective
-    stated = {"objective": "labels" if trace.objective is None else trace.objective}
+    return experiment.training.objective or stated_objective(trace.objective)
+
+
+def stated_objective(table: Mapping[str, Any] | None) -> Chosen[Any]:
+    """The objective that a trace states, or `labels`; ConfigurationError if it is none that is known."""
+    stated = {"objective": "labels" if table is None else table}
     try:
         return StatedObjective.model_validate(stated).objective
     except ValidationError as error:
         from experiments.remedies.mistakes import mistakes
 
-        raise ConfigurationError(f"the trace states no objective: {mistakes(error, stated)[0]}") from error
+        raise ConfigurationError(f"the objective of the trace: {mistakes(error, stated)[0]}") from error
 
 
 def build_adaptation(arm: Arm) -> Adaptation:
@@ -544,12 +547,11 @@ def run_header(
 
 
 def _objective_of(experiment: Experiment, trace: Trace) -> dict[str, Any]:
-    """The fields of a header that tell the objective; empty if a model tells labels."""
-    objective = objective_of(experiment, trace)
-    if objective.reads == "labels":
+    """The fields of a header that tell the objective; empty if it is `labels`."""
+    objective, kind = objective_of(experiment, trace), objective_kind(experiment, trace)
+    if kind == "labels":
         return {}
     outputs = objective.num_outputs(trace)
-    kind = objective_kind(experiment, trace)
     beside = {} if outputs == trace.num_labels else {"outputs": outputs}
     return {**beside, "objective": {"kind": kind, "word": objective.word}}
 

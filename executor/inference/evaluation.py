@@ -16,6 +16,7 @@ from emulator.messages import Combine, Evaluation, InferencePlan, SampleRanges
 from executor.flat import FlatModel
 from executor.inference.prediction import EVALUATION_BATCH, Predictor, Use
 from executor.objectives.base import Objective
+from executor.objectives.labels import is_labels
 from executor.parallel import Threads
 from executor.ranges import rows_of, slabs
 
@@ -124,7 +125,7 @@ def _by_many(
     served = plan.used
     counts = np.where(served.any(axis=1), samples.counts(), 0)
     clients = np.flatnonzero(counts > 0)
-    tally_of = _Tally if predictor.model.objective.reads == "labels" else _Mean
+    tally_of = _Tally if is_labels(predictor.model.objective) else _Mean
     tally = tally_of(int(counts[clients].sum()), predictor.model, plan.combine)
     begins = np.cumsum(counts[clients]) - counts[clients]
     for model in np.unique(plan.models[clients][served[clients]]):

@@ -18,6 +18,7 @@ from torch import Tensor
 from emulator.arrays import Floats32, Ints
 from emulator.ports import SampleReader
 from executor.flat import FlatModel, inputs
+from executor.objectives.labels import is_labels
 from executor.training.layers import Layers
 
 EVALUATION_BATCH = 512  # samples: a block
@@ -70,7 +71,7 @@ class Predictor:
             def stacked_logits(features: Tensor) -> Tensor:
                 logits = [self.model.logits(named, features, "scoring") for named in models_named]
                 stacked = torch.stack(logits)
-                return stacked.mT if self.model.objective.reads == "labels" else stacked
+                return stacked.mT if is_labels(self.model.objective) else stacked
 
             self._batches(rows, borders(len(rows), EVALUATION_BATCH), stacked_logits, use)
 

@@ -14,6 +14,7 @@ from emulator.arrays import Floats, Floats32, Ints
 from emulator.messages import METRICS_BY_LABEL, Metric, SampleRanges, Scores
 from executor.inference.prediction import EVALUATION_BATCH, Predictor
 from executor.objectives.base import Objective
+from executor.objectives.labels import is_labels
 from executor.parallel import Threads
 from executor.ranges import rows_of, slabs
 
@@ -81,7 +82,7 @@ def _of_samples(
         terms["log_probabilities"] = np.empty((len(models), len(rows), predictor.model.num_outputs))
 
     objective = predictor.model.objective
-    add = _add_labels if objective.reads == "labels" else partial(_add_others, objective)
+    add = _add_labels if is_labels(objective) else partial(_add_others, objective)
     predictor.of_many(models, rows, partial(add, terms))
     return terms
 

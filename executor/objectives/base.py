@@ -10,8 +10,9 @@ from torch import Tensor
 
 from emulator.arrays import Ints
 from emulator.errors import ConfigurationError
-from emulator.plugins import Configured
+from emulator.plugins import Configured, returns
 from emulator.ports import SampleReader, Tokens, WithTargets
+from traces.files.features import FINITE, ValueRule
 
 Reads = Literal["labels", "tokens", "targets"]
 """What of its samples an objective is about: their labels, the tokens that they are, or further targets."""
@@ -26,10 +27,12 @@ class Objective(Configured, ABC):
 
     Attributes:
         reads: what samples must have; one without it is refused.
+        rule: what targets beside the label must be; others are refused.
         word: what the mean of hits is called.
     """
 
     reads: ClassVar[Reads] = "targets"
+    rule: ClassVar[ValueRule] = FINITE
 
     @property
     @abstractmethod
@@ -37,10 +40,12 @@ class Objective(Configured, ABC):
         """What the mean of hits is called, such as "tokens right"."""
 
     @abstractmethod
+    @returns("executor.checks:losses")
     def losses(self, outputs: Tensor, targets: Tensor) -> Tensor:
         """(n,) the loss of each sample, which can be differentiated by the outputs."""
 
     @abstractmethod
+    @returns("executor.checks:hits")
     def hits(self, outputs: Tensor, targets: Tensor) -> Tensor:
         """(n,) how much of each sample is right, in [0, 1]: higher is better."""
 
@@ -48,6 +53,7 @@ class Objective(Configured, ABC):
         """() the mean loss of a batch."""
         return self.losses(outputs, targets).mean()
 
+    @returns("executor.checks:hits")
     def errors(self, outputs: Tensor, targets: Tensor) -> Tensor:
         """(n,) how much of each sample is wrong, as detectors watch it."""
         return 1 - self.hits(outputs, targets)
@@ -61,23 +67,29 @@ class Objective(Configured, ABC):
         return predicted
 
     def num_outputs(self, reader: SampleReader) -> int:
-        """How many numbers a model makes of a sample, or of each of its tokens."""
-        return num_targets(reader)
+        """How many numbers a model makes of a sample, or of each of its tokens: of what is read, one each."""
+        tokens = tokens_of(reader)
+        if self.reads == "tokens" and tokens is not None:
+            return tokens.vocabulary
+        return reader.num_labels if self.reads == "labels" else num_targets(reader)
 
     def output_shape(self, sample_shape: tuple[int, ...], num_outputs: int) -> tuple[int, ...]:
         """The shape of the outputs for a sample."""
         return (num_outputs,)
 
     def targets(self, reader: SampleReader, rows: Ints) -> Tensor:
-        """(n, *target_shape) the targets of some table rows (n,)."""
-        return torch.from_numpy(cast(WithTargets, reader).targets(rows))
+        """(n, *target_shape) the targets of some table rows (n,): what is read of them."""
+        if self.reads == "tokens":
+            return torch.from_numpy(reader.features(rows)).long()
+        read = reader.labels(rows) if self.reads == "labels" else cast(WithTargets, reader).targets(rows)
+        return torch.from_numpy(read)
 
     def check(self, reader: SampleReader, name: str) -> None:
         """ConfigurationError, with the objective's `name`, if samples of a reader have not what it reads."""
         if self.reads == "tokens" and tokens_of(reader) is None:
             raise ConfigurationError(
-                f"training.objective = {name!r}: tells tokens, and samples of shape {reader.sample_shape} "
-                f"are no tokens; choices: a trace of tokens, such as markov_text, or 'labels'"
+                f"training.objective = {name!r}: tells tokens, and samples here are no tokens; choices: a "
+                f"trace of tokens, such as markov_text, or 'labels'"
             )
         if self.reads == "targets" and num_targets(reader) == 0:
             raise ConfigurationError(

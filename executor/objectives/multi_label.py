@@ -7,6 +7,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from executor.objectives.base import Objective
+from traces.files.features import ValueRule
 
 
 class MultiLabel(Objective):
@@ -25,6 +26,7 @@ class MultiLabel(Objective):
     """
 
     word = "labels right"
+    rule = ValueRule(lambda values: (values == 0) | (values == 1), "neither 0 nor 1")
 
     def losses(self, outputs: Tensor, targets: Tensor) -> Tensor:
         wanted = targets.to(outputs.dtype)

@@ -7,7 +7,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from emulator.arrays import Ints
-from emulator.ports import SampleReader, Tokens
+from emulator.ports import SampleReader
 from executor.objectives.base import Objective, tokens_of
 
 NONE = -100
@@ -50,25 +50,16 @@ class NextToken(Objective):
     def outputs_of(self, predicted: Tensor) -> Tensor:
         return predicted.log()
 
-    def num_outputs(self, reader: SampleReader) -> int:
-        return _tokens(reader).vocabulary
-
     def output_shape(self, sample_shape: tuple[int, ...], num_outputs: int) -> tuple[int, ...]:
         return (*sample_shape, num_outputs)
 
     def targets(self, reader: SampleReader, rows: Ints) -> Tensor:
-        padding, ids = _tokens(reader).padding, torch.from_numpy(reader.features(rows)).long()
+        tokens, ids = tokens_of(reader), super().targets(reader, rows)
         following = torch.full_like(ids, NONE)
         following[:, :-1] = ids[:, 1:]
-        if padding is not None:
-            following[following == padding] = NONE
+        if tokens is not None and tokens.padding is not None:
+            following[following == tokens.padding] = NONE
         return following
-
-
-def _tokens(reader: SampleReader) -> Tokens:
-    tokens = tokens_of(reader)
-    assert tokens is not None, "samples are tokens"
-    return tokens
 
 
 def _count(targets: Tensor) -> Tensor:

@@ -2,14 +2,29 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
 from coordinator.federation.method import Parts
 from emulator.errors import ConfigurationError
-from experiments.build import objective_kind, objective_of
+from executor.objectives.base import Objective
+from experiments.build import objective_kind, objective_of, stated_objective
 from experiments.config import Arm, Experiment
+from traces.files import FACTS, TARGETS, TraceFolder
+from traces.files.checking import Finding
+from traces.files.checking.features import bad_samples
 from traces.trace import Trace
 
 
-def refuse_unseen_labels(experiment: Experiment, trace: Trace) -> None:
+def check_objective(experiment: Experiment, trace: Trace) -> None:
+    """ConfigurationError if the trace, or a fault, does not fit the objective."""
+    _refuse_unseen_labels(experiment, trace)
+    _refuse_other_targets(experiment, trace)
+
+
+def _refuse_unseen_labels(experiment: Experiment, trace: Trace) -> None:
     """ConfigurationError if labels, or targets, change that no model sees: in the trace, or by a fault."""
     kind, changes = objective_kind(experiment, trace), getattr(experiment.trace.settings, "changes", ())
     reads = objective_of(experiment, trace).reads
@@ -31,10 +46,9 @@ def refuse_unseen_labels(experiment: Experiment, trace: Trace) -> None:
 
 
 def refuse_readers_of_labels(experiment: Experiment, arm: Arm, parts: Parts, trace: Trace) -> None:
-    """ConfigurationError if a part reads which labels models tell, and they tell something else."""
-    if objective_of(experiment, trace).reads == "labels":
+    """ConfigurationError if a part reads which labels models tell, and they are trained on something else."""
+    if (kind := objective_kind(experiment, trace)) == "labels":
         return
-    kind = objective_kind(experiment, trace)
     for name, part in parts.by_name.items():
         if part.needs_labels:
             chosen = getattr(arm, name, None) or arm.detectors.get(name.removeprefix("detector "))
@@ -43,3 +57,31 @@ def refuse_readers_of_labels(experiment: Experiment, arm: Arm, parts: Parts, tra
                 f"{name} = {(chosen.kind if chosen else part.name)!r}: reads which labels are told, or if "
                 f"they are right, and a model of training.objective = {kind!r} tells none; {instead}"
             )
+
+
+def _refuse_other_targets(experiment: Experiment, trace: Trace) -> None:
+    """ConfigurationError for the first sample with a target that the objective does not know."""
+    if bad := _bad_targets(objective_of(experiment, trace), trace.samples.images):
+        raise ConfigurationError(
+            f"training.objective = {objective_kind(experiment, trace)!r}: targets: {bad[0].problem}; choose "
+            f"another one, or give other targets"
+        )
+
+
+def refused_of_folder(folder: TraceFolder) -> list[Finding]:
+    """What the objective that a trace folder states is refused for: itself, or its targets."""
+    reader: Any = folder.features
+    try:
+        chosen = stated_objective(folder.facts.objective)
+        objective = chosen.build()
+        objective.check(reader, chosen.kind)
+    except ConfigurationError as error:
+        return [Finding(folder.path / FACTS, str(error).removeprefix("training."))]
+    return _bad_targets(objective, reader, folder.path / TARGETS)
+
+
+def _bad_targets(objective: Objective, pool: Any, path: Path = Path(TARGETS)) -> list[Finding]:
+    """The samples of a pool that have a target which the objective does not know."""
+    if objective.reads != "targets":
+        return []
+    return bad_samples(path, pool.targets(np.arange(len(pool))), objective.rule)

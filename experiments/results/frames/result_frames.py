@@ -135,7 +135,7 @@ class RecordedExperiment:
         Raises:
             NotRecordedError: The runs did not record it.
         """
-        refuse_without_model_accuracy(self.config, self.directory.path)
+        refuse_without_model_accuracy(self.config, self.directory.path, self.summary.words)
         return model_accuracy_frame(self.runs, self.arms)
 
     @cached_property

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from emulator.errors import InputError
+from experiments.results.wording import Words, told
 
 LOG_VISITS = "round.log_visits"
 LOG_CLIENTS = "round.log_client_accuracy"
@@ -30,7 +31,7 @@ class NotRecordedError(InputError):
         )
 
 
-def refuse_without_model_accuracy(experiment: Mapping[str, Any], path: Path) -> None:
-    """NotRecordedError unless the runs of a recorded configuration log the accuracy of models."""
+def refuse_without_model_accuracy(experiment: Mapping[str, Any], path: Path, words: Words) -> None:
+    """NotRecordedError, in these words, unless recorded runs log the accuracy of models."""
     if not experiment.get("round", {}).get("log_model_accuracy", False):
-        raise NotRecordedError(str(path), "accuracies of models by concept", LOG_MODELS)
+        raise NotRecordedError(str(path), told(words, "accuracies of models by concept"), LOG_MODELS)

@@ -210,7 +210,7 @@ def test_numbers_of_two_models_are_averaged() -> None:
 @pytest.mark.parametrize(
     ("kind", "data", "problem"),
     [
-        ("next_token", FakeReader(), r"samples of shape \(6,\) are no tokens; choices: a trace of tokens"),
+        ("next_token", FakeReader(), r"samples here are no tokens; choices: a trace of tokens"),
         ("multi_label", FakeReader(), "samples here have no targets beside their label; choices: a trace"),
     ],
 )
@@ -219,6 +219,11 @@ def test_samples_without_what_an_objective_reads_are_refused(
 ) -> None:
     with pytest.raises(ConfigurationError, match=f"training.objective = '{kind}': .*{problem}"):
         KINDS[kind].check(data, kind)
+
+
+def test_the_strategy_for_labels_is_refused_for_another_objective() -> None:
+    with pytest.raises(ConfigurationError, match="Mlp is trained on another objective than labels; use"):
+        executor(reader("multi_label"), spec("multi_label"), scored_by=KINDS["multi_label"], strategy="dense")
 
 
 WORDS: dict[str, Callable[[], str]] = {

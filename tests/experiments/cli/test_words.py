@@ -145,7 +145,8 @@ def test_runs_of_several_objectives_have_a_table_each_and_are_not_compared(
 
 
 def test_a_sweep_has_the_word_on_its_page(driftscale: Driftscale, tmp_path: Path, source: str) -> None:
-    configuration = write(tmp_path, "numbers", source, WITHIN, seeds=[0])
+    unlogged = {"rounds": 6, "participants": 3}
+    configuration = write(tmp_path, "numbers", source, WITHIN, seeds=[0], round=unlogged)
     swept = driftscale(
         "run", configuration, "--out", "sweep", "--jobs", "1", "--sweep", "round.participants=2,3"
     )
@@ -153,3 +154,13 @@ def test_a_sweep_has_the_word_on_its_page(driftscale: Driftscale, tmp_path: Path
     page = shown(tmp_path / "sweep" / "table.html")
     assert left(swept.out + swept.err + page) == []
     assert "mean within 0.3 MW (%)" in page
+    results = notebook.load("sweep")
+    results = results[results.experiments[0]]
+    with pytest.raises(
+        InputError, match=r"recorded no within 0\.3 MW of models by concept; with round"
+    ):
+        results.model_accuracy  # noqa: B018
+    with pytest.raises(
+        InputError, match=r"recorded no within 0\.3 MW of clients; with round"
+    ):
+        results.plot_client_accuracy()

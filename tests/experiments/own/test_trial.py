@@ -180,6 +180,14 @@ KINDS = {
             "input": ("nn.Linear(3, 3)", "does not take 3 samples of shape (8, 8): RuntimeError"),
         },
     ),
+    "objective": Kind(
+        "labels",
+        "hits",
+        {
+            "shape": ("answer.mean()", "must be of shape (96,), and is of ()"),
+            "range": ("2 * answer", "must be in [0, 1]"),
+        },
+    ),
     "source": Kind(
         "digits",
         "build",

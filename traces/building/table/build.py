@@ -135,7 +135,7 @@ def write_trace(
         unused = len(keep) - len(rows) - len(bad)
         if unused > 0:
             notes.append(f"{unused} rows were left out by since, until, classes, min_samples, limit or count")
-        notes += renumbered(rows.classes)
+        notes += renumbered(rows.classes, "; --num-classes keeps all numbers" if objective is None else "")
         notes += [*encoder.notes(sums), STANDARDISED] if tokens is None else [TAKEN_IDS]
         play: Mapping[str, object] = {}
         if rows.when == "order":  # data steps such that a client of median size has about fifty

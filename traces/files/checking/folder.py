@@ -34,6 +34,7 @@ from traces.files.facts import (
 from traces.files.features import TARGETS, open_features, open_targets
 from traces.files.folder import (
     CHANNEL_KEYS,
+    TraceFolder,
     affine,
     check_channels,
     check_shape,
@@ -43,8 +44,10 @@ from traces.files.folder import (
 )
 
 
-def check_folder(path: Path) -> Findings:
+def check_folder(path: Path, more: Callable[[TraceFolder], list[Finding]] = lambda folder: []) -> Findings:
     """Find every violation in a trace folder, also in one that cannot be opened.
+
+    `more` finds what else is wrong with a folder without violations.
 
     All data files are read and hashed. What cannot be examined for another violation, such as samples beyond
     a damaged `features.npy`, is examined once that one is mended.
@@ -70,7 +73,8 @@ def check_folder(path: Path) -> Findings:
         _check_arrivals(path, facts, num_samples, findings)
     if not findings.violations:
         try:  # that nothing is said to be right which the reader refuses
-            open_with(path, read_facts(path).model_copy(update={"files": hashed}))
+            folder = open_with(path, read_facts(path).model_copy(update={"files": hashed}))
+            findings.violations += more(folder)
         except DataFileError as error:
             findings.add(error)
     return findings
