@@ -37,16 +37,15 @@ from experiments.contracts.surroundings import (
 from experiments.contracts.traces import check_concepts, check_trace_source
 
 if TYPE_CHECKING:
-    from experiments.contracts.executors import check_model, check_rule
-    from experiments.contracts.objectives import check_objective
+    from experiments.contracts.executors import check_model, check_objective, check_rule
 else:
 
     def __getattr__(name: str) -> object:
         if name not in ("check_model", "check_objective", "check_rule"):
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        from experiments.contracts import executors, objectives
+        from experiments.contracts import executors
 
-        return getattr(objectives if name == "check_objective" else executors, name)
+        return getattr(executors, name)
 
 
 __all__ = [

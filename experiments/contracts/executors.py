@@ -1,4 +1,4 @@
-"""Contracts of models and of local rules; imports torch, unlike the other checks."""
+"""Contracts of models, of local rules and of objectives; imports torch, unlike the other checks."""
 
 from __future__ import annotations
 
@@ -180,6 +180,39 @@ def check_rule(make: Callable[[], LocalRule]) -> None:
 # -- models --------------------------------------------------------------------------------------------------
 
 
+def check_objective(make: Callable[[], Objective]) -> None:
+    """Check an objective on samples that have labels, tokens and targets.
+
+    Args:
+        make: makes a fresh objective.
+
+    Raises:
+        AssertionError: a loss or a hit is not one number a sample, hits are outside [0, 1], a loss is not
+            finite or has no slope, or a sample's numbers depend on the others of its batch.
+    """
+    objective, reader = make(), _Samples((6,), WIDTH, tokens=True)
+    assert objective.word.strip(), "word must say what hits are called"
+    shape = objective.output_shape(reader.sample_shape, objective.num_outputs(reader))
+    rows = np.arange(40)
+    targets = objective.targets(reader, rows)
+    outputs = torch.randn(len(rows), *shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    outputs.requires_grad_()
+    for name in ("losses", "hits", "errors"):
+        of = getattr(objective, name)
+        values = of(outputs, targets)
+        assert values.shape == rows.shape, f"{name} must have shape {rows.shape}, not {tuple(values.shape)}"
+        assert values.isfinite().all(), f"{name} must be finite"
+        assert name == "losses" or ((values >= 0) & (values <= 1)).all(), f"{name} must be in [0, 1]"
+        alone = torch.cat([of(outputs[row : row + 1], targets[row : row + 1]) for row in rows])
+        assert torch.allclose(alone, values), f"{name} of a sample depend on the others of its batch"
+    [slope] = torch.autograd.grad(objective.loss(outputs, targets), outputs)
+    assert slope.isfinite().all(), "the slope of the loss must be finite"
+    assert (slope != 0).any(), "the loss does not depend on the outputs"
+    again = objective.outputs_of(objective.predicted(outputs))
+    same = torch.allclose(objective.losses(again, targets), objective.losses(outputs, targets))
+    assert same, "outputs_of must undo predicted"
+
+
 @contextmanager
 def _named(what: str) -> Iterator[None]:
     """Within it, any error but a ConfigurationError becomes an AssertionError that starts with `what`."""
@@ -244,7 +277,7 @@ def _check_gradients(model: FlatModel, shape: Shape) -> None:
     named = model.named(torch.tensor(model.initial(STREAMS, 0)))
     trained = [name for name, segment in model.layout.items() if segment.trainable]
     tensors = [named[name].requires_grad_() for name in trained]
-    reader = _Samples(model, shape)
+    reader = _Samples(shape, model.num_outputs, tokens=model.integers)
     rows = np.arange(8)
     with _named("a batch of 8 samples"):
         logits = model.logits(named, inputs(reader, rows), "scoring")
@@ -259,7 +292,9 @@ def _check_layers(model: FlatModel, shape: Shape) -> None:
     flat = torch.tensor(np.stack([model.initial(STREAMS, number) for number in range(2)]))
     if "mask" in model.layout:
         flat[:, : prod(shape) : 3] = 0
-    features = torch.from_numpy(_Samples(model, shape).features(np.arange(5)))
+    features = torch.from_numpy(
+        _Samples(shape, model.num_outputs, tokens=model.integers).features(np.arange(5))
+    )
     with _named("dense = True"):
         by_hand = Layers.of(model, flat).activations(features.flatten(1)[None])[-1]
         for row in range(len(flat)):
@@ -456,24 +491,32 @@ def _sgd(momentum: float = 0.0) -> Sgd:
 
 
 class _Samples:
-    """Implements `emulator.ports.SampleReader`: normal features, or tokens, and random labels."""
+    """Implements `emulator.ports.SampleReader`: normal features, or tokens, random labels, and targets.
 
-    def __init__(self, model: FlatModel, sample_shape: Shape) -> None:
+    Targets, beside labels, are those of samples that have some of three things, and not the others.
+    """
+
+    num_targets = 3
+
+    def __init__(self, sample_shape: Shape, num_labels: int, *, tokens: bool) -> None:
         generator = np.random.default_rng(5)
         self.sample_shape = sample_shape
-        self.num_labels = model.num_outputs
-        self.tokens = Tokens(model.num_outputs) if model.integers else None
+        self.num_labels = num_labels
+        self.tokens = Tokens(num_labels) if tokens else None
         self._features = generator.standard_normal((40, *sample_shape), dtype=np.float32)
-        if model.integers:
-            ids = generator.integers(0, model.num_outputs, (40, *sample_shape))
+        if tokens:
+            ids = generator.integers(0, num_labels, (40, *sample_shape))
             self._features = ids.astype(np.float32)
-        self._labels: Ints = generator.integers(0, model.num_outputs, 40)
+        self._labels: Ints = generator.integers(0, num_labels, 40)
 
     def features(self, rows: Ints) -> Floats32:
         return self._features.take(rows, axis=0)
 
     def labels(self, rows: Ints) -> Ints:
         return self._labels.take(rows)
+
+    def targets(self, rows: Ints) -> Floats32:
+        return (rows[:, None] >> np.arange(self.num_targets) & 1).astype(np.float32)
 
     def sample_keys(self, rows: Ints) -> Ints:
         return np.stack([rows, 0 * rows], axis=1)
@@ -523,7 +566,7 @@ def _trained(kind: Kind, model: FlatModel, shape: Shape, chain: Chain, dtype: to
     along = dict.fromkeys(chain.facts.receives, 0.1 * starts[::-1, :size])
     strategy: Strategy = kind(model, chain)
     tasks = replace(tasks, broadcast=along)
-    reader = _Samples(model, shape)
+    reader = _Samples(shape, model.num_outputs, tokens=model.integers)
     wave = Wave(
         tasks, starts, everyone, reader, STREAMS, dtype, chain=chain, draws=True, objective=model.objective
     )
