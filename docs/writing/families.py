@@ -104,7 +104,9 @@ FAMILIES: Mapping[str, Family] = {
         "Numbers",
         "regression/power",
         ("global", "tuned", "fedper", "ifca-16", "fielding", "oracle"),
-        "ALT-POWER",
+        "After thirteen minutes three of four groups of clients read another line of targets. The oracle falls from "
+        "66 to 45 percent within tolerance and rises to 78; IFCA of 16 models is 5 points below it at the end. "
+        "One model falls to 14, one that clients tune to 54, Fielding by gradients to 41.",
         is_personal=True,
     ),
     "text": Family(
