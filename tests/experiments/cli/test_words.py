@@ -156,11 +156,7 @@ def test_a_sweep_has_the_word_on_its_page(driftscale: Driftscale, tmp_path: Path
     assert "mean within 0.3 MW (%)" in page
     results = notebook.load("sweep")
     results = results[results.experiments[0]]
-    with pytest.raises(
-        InputError, match=r"recorded no within 0\.3 MW of models by concept; with round"
-    ):
+    with pytest.raises(InputError, match=r"recorded no within 0\.3 MW of models by concept; with round"):
         results.model_accuracy  # noqa: B018
-    with pytest.raises(
-        InputError, match=r"recorded no within 0\.3 MW of clients; with round"
-    ):
+    with pytest.raises(InputError, match=r"recorded no within 0\.3 MW of clients; with round"):
         results.plot_client_accuracy()
