@@ -14,6 +14,7 @@ from coordinator.clusterers import CLUSTERERS
 from coordinator.pacing import PACINGS
 from emulator.plugins import Registry
 from executor.models import MODELS
+from executor.objectives import OBJECTIVES
 from executor.rules import RULES
 from experiments.build import World
 from experiments.config import PartsRow
@@ -72,8 +73,9 @@ def test_draws_name_most_parts_and_are_the_same_for_a_key() -> None:
         f"clusterer: {name}" for name in CLUSTERERS.ours()
     }
     changes = {f"change: {name}" for name in OPERATIONS if name != "target"}  # none here has targets
+    objectives = {f"objective: {name}" for name in OBJECTIVES.ours()}
     forms = {f"change when: {when}" for when in ("pattern", "staggered", "every")} | {"change of: names"}
-    assert (ours | changes | forms) - parts == set()
+    assert (ours | changes | objectives | forms) - parts == set()
 
 
 def test_a_refused_configuration_is_repaired_the_same_way_each_time_and_keeps_its_methods(

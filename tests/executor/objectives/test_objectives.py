@@ -148,6 +148,30 @@ def test_padding_moves_no_model(kind: type[ReferenceLoop | StackedStrategy]) -> 
     assert np.allclose(made[0], made[1], rtol=1e-12, atol=1e-14)
 
 
+@pytest.mark.parametrize("strategy", ["loop", "stacked"])
+def test_losses_hits_and_gradients_of_a_text_filled_up_are_those_of_the_text_cut_short(strategy: str) -> None:
+    longer, shorter = (FakeReader(sample_shape=(size,), vocabulary=VOCABULARY) for size in (9, 4))
+    longer.x[:, :4], longer.x[:, 4:] = shorter.x, 0
+    known, asked = spec("next_token"), requests((0, 30), (30, 41))
+    made = []
+    for data in (longer, shorter):
+        trainer = executor(data, known, scored_by=KINDS["next_token"], strategy=strategy)
+        models = np.stack([trainer.initial(0), trainer.initial(1)])
+        scores = trainer.score(models, asked, frozenset({"loss", "correct"}))
+        served = trainer.evaluate(models, InferencePlan.own(2), asked)
+        updates = trainer.train(wave(counts=[30, 20], steps=[5, 5]), models, np.arange(2))
+        several = (
+            scores.loss,
+            scores.correct,
+            served.loss,
+            served.accuracy,
+            updates.take(np.arange(2)).delta,
+        )
+        made.append([*several, trainer.gradients(models[0], asked)])
+    for of_longer, of_shorter in zip(*made, strict=True):
+        np.testing.assert_allclose(of_longer, of_shorter, rtol=1e-5, atol=1e-7)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_strategies_agree_in_double_precision(kind: str) -> None:
     rules = [rule("fedprox", mu=0.1), rule("sgd", momentum=0.5)]
@@ -192,8 +216,9 @@ def test_training_lessens_the_loss_and_evaluation_scores_and_gradients_agree(kin
 def test_a_model_for_several_labels_learns_from_samples_that_have_none() -> None:
     data = reader("multi_label")
     data.beside[:] = 0
-    made = trained(ReferenceLoop, spec("multi_label"), data, [rule("sgd")], 1, objective=KINDS["multi_label"])
-    assert np.isfinite(made).all()
+    for kind in (ReferenceLoop, StackedStrategy):
+        made = trained(kind, spec("multi_label"), data, [rule("sgd")], 1, objective=KINDS["multi_label"])
+        assert np.isfinite(made).all()
 
 
 def test_numbers_of_two_models_are_averaged() -> None:

@@ -144,6 +144,22 @@ def test_runs_of_several_objectives_have_a_table_each_and_are_not_compared(
     )
 
 
+def test_a_regression_that_diverges_ends_in_one_line(
+    driftscale: Driftscale, tmp_path: Path, source: str
+) -> None:
+    steep = {**NUMBERED["training"], "learning_rate": 1e9, "objective": WITHIN}
+    table = {**NUMBERED, "trace": {**NUMBERED["trace"], "source": source}, "training": steep, "seeds": [0]}
+    rounds = {"rounds": 12, "participants": 3}
+    table |= {"round": rounds, "arm": [{"name": "a"}]}
+    (tmp_path / "c.toml").write_text(tomli_w.dumps({"name": "c", **table}))
+    ended = driftscale("run", "c.toml", "--out", "out", "--jobs", "1")
+    *_, failed, last = ended.err.splitlines()
+    assert (ended.code, last) == (3, "error: 1 of 1 runs failed (a, seed 0); finished runs are kept in out")
+    assert "FAILED: round 10: training diverged, " in failed
+    assert failed.endswith("a lower training.learning_rate than 1e+09 may help")
+    assert "Traceback" not in ended.err
+
+
 def test_a_sweep_has_the_word_on_its_page(driftscale: Driftscale, tmp_path: Path, source: str) -> None:
     unlogged = {"rounds": 6, "participants": 3}
     configuration = write(tmp_path, "numbers", source, WITHIN, seeds=[0], round=unlogged)
