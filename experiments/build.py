@@ -38,6 +38,7 @@ from emulator.errors import ConfigurationError
 from emulator.latency import NO_JITTER, TIME_MODELS, LatencyModel, Phases
 from emulator.messages import SolverFacts
 from emulator.own.guards import inspecting, without_chance
+from emulator.own_parts import is_own
 from emulator.plugins import Chosen
 from emulator.ports import Availability, Executor
 from emulator.seeding import RandomStreams
@@ -332,12 +333,22 @@ def objective_kind(experiment: Experiment, trace: Trace) -> str:
 
 
 def _chosen_objective(experiment: Experiment, trace: Trace) -> Chosen[Any]:
-    return experiment.training.objective or stated_objective(trace.objective)
+    chosen, stated = experiment.training.objective, trace.objective
+    if chosen is None and stated is None and trace.num_targets > 0:
+        raise ConfigurationError(
+            "training.objective: samples have targets beside their label, and nothing says what is told; "
+            "choices: 'squared_error', 'absolute_error', 'multi_label', or 'labels'"
+        )
+    return chosen or stated_objective(stated)
 
 
 def stated_objective(table: Mapping[str, Any] | None) -> Chosen[Any]:
     """The objective that a trace states, or `labels`; ConfigurationError if it is none that is known."""
     stated = {"objective": "labels" if table is None else table}
+    if table is not None and is_own(str(table.get("kind"))):  # whose code no run would be known by
+        raise ConfigurationError(
+            f"the objective of the trace: {table['kind']!r} is of your own; set it as training.objective"
+        )
     try:
         return StatedObjective.model_validate(stated).objective
     except ValidationError as error:

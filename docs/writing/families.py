@@ -104,9 +104,9 @@ FAMILIES: Mapping[str, Family] = {
         "Numbers",
         "regression/power",
         ("global", "tuned", "fedper", "ifca-16", "fielding", "oracle"),
-        "After thirteen minutes the line of targets shifts in three of four groups. The oracle falls from 61 to 46 "
-        "percent and rises to 78; IFCA of 16 models falls to 23 and comes within 5 points. One model falls to "
-        "13, one that clients tune to 50, Fielding by gradients to 38.",
+        "After thirteen minutes the line of targets shifts in three of four groups. The oracle falls from 61 "
+        "to 46 percent and rises to 78; IFCA of 16 models falls to 23 and comes within 5 points. One model "
+        "falls to 13, one that clients tune to 50, Fielding by gradients to 38.",
         is_personal=True,
     ),
     "text": Family(

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
+from math import prod
 
 import numpy as np
 import torch
@@ -29,6 +30,7 @@ FEW = 8
 Fewer left over whole blocks stay a batch of their own; all else is joined, and no bit of a result changes.
 """
 
+MOST_OUTPUTS = 2**25  # of all samples and models in a batch, where models tell tokens or numbers
 ACTIVATIONS = 4_000_000  # outputs of the widest layer, over all models, in a batch of several models
 
 
@@ -47,7 +49,8 @@ class Predictor:
     def of_one(self, parameters: Floats32, rows: Ints, use: Use) -> None:
         """Call `use` for each batch of `rows`, with outputs of a model that serves clients."""
         with self.model.bound(self.model.named(torch.tensor(parameters)), "serving") as module:
-            self._batches(rows, borders_of_one(len(rows), self._blocks), module, use)
+            size, blocks = self.batch_of_many(1), borders_of_one(len(rows), self._blocks)
+            self._batches(rows, blocks if self._tells_labels else borders(len(rows), size), module, use)
 
     def embed(self, parameters: Floats32, rows: Ints, use: Use) -> None:
         """Call `use` for each batch of `rows`, with embeddings (b, D) instead of logits."""
@@ -71,9 +74,9 @@ class Predictor:
             def stacked_logits(features: Tensor) -> Tensor:
                 logits = [self.model.logits(named, features, "scoring") for named in models_named]
                 stacked = torch.stack(logits)
-                return stacked.mT if is_labels(self.model.objective) else stacked
+                return stacked.mT if self._tells_labels else stacked
 
-            self._batches(rows, borders(len(rows), EVALUATION_BATCH), stacked_logits, use)
+            self._batches(rows, borders(len(rows), self.batch_of_many(len(models))), stacked_logits, use)
 
     @torch.inference_mode()
     def of_each(self, models: Tensor, rows: Ints, counts: Ints) -> tuple[Tensor, Tensor]:
@@ -95,9 +98,16 @@ class Predictor:
 
     def batch_of_many(self, num_models: int) -> int:
         """The number of samples in a batch of `of_many` for `num_models` models."""
+        if not self._tells_labels:
+            outputs = self.model.objective.output_shape(self.model.sample_shape, self.model.num_outputs)
+            return min(EVALUATION_BATCH, max(1, MOST_OUTPUTS // (num_models * prod(outputs))))
         if not self.dense:
             return EVALUATION_BATCH
         return max(EVALUATION_BATCH, ACTIVATIONS // (num_models * self._widest))
+
+    @property
+    def _tells_labels(self) -> bool:
+        return is_labels(self.model.objective)
 
     @cached_property
     def _blocks(self) -> int:

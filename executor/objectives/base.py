@@ -74,8 +74,8 @@ class Objective(Configured, ABC):
         return reader.num_labels if self.reads == "labels" else num_targets(reader)
 
     def output_shape(self, sample_shape: tuple[int, ...], num_outputs: int) -> tuple[int, ...]:
-        """The shape of the outputs for a sample."""
-        return (num_outputs,)
+        """The shape of the outputs for a sample: of tokens, some at the place of each."""
+        return (*sample_shape, num_outputs) if self.reads == "tokens" else (num_outputs,)
 
     def targets(self, reader: SampleReader, rows: Ints) -> Tensor:
         """(n, *target_shape) the targets of some table rows (n,): what is read of them."""

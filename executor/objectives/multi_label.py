@@ -39,4 +39,4 @@ class MultiLabel(Objective):
         return torch.sigmoid(outputs)
 
     def outputs_of(self, predicted: Tensor) -> Tensor:
-        return torch.logit(predicted)
+        return torch.logit(predicted, eps=torch.finfo(predicted.dtype).eps)

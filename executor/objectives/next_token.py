@@ -48,10 +48,7 @@ class NextToken(Objective):
         return torch.softmax(outputs, 2)
 
     def outputs_of(self, predicted: Tensor) -> Tensor:
-        return predicted.log()
-
-    def output_shape(self, sample_shape: tuple[int, ...], num_outputs: int) -> tuple[int, ...]:
-        return (*sample_shape, num_outputs)
+        return predicted.clamp_min(torch.finfo(predicted.dtype).tiny).log()
 
     def targets(self, reader: SampleReader, rows: Ints) -> Tensor:
         tokens, ids = tokens_of(reader), super().targets(reader, rows)

@@ -12,10 +12,13 @@ from emulator.errors import ConfigurationError
 from executor.objectives.base import Objective
 from experiments.build import objective_kind, objective_of, stated_objective
 from experiments.config import Arm, Experiment
-from traces.files import FACTS, TARGETS, TraceFolder
+from traces.files import FACTS, FEATURES, TARGETS, TraceFolder
 from traces.files.checking import Finding
 from traces.files.checking.features import bad_samples
 from traces.trace import Trace
+
+AT_ONCE = 2**14
+"""Texts that are looked at together."""
 
 
 def check_objective(experiment: Experiment, trace: Trace) -> None:
@@ -55,7 +58,8 @@ def refuse_readers_of_labels(experiment: Experiment, arm: Arm, parts: Parts, tra
             instead = "set signal = 'losses'" if hasattr(part.settings, "signal") else "take another"
             raise ConfigurationError(
                 f"{name} = {(chosen.kind if chosen else part.name)!r}: reads which labels are told, or if "
-                f"they are right, and a model of training.objective = {kind!r} tells none; {instead}"
+                f"they are right, which is known with the objective 'labels' alone, and training.objective = "
+                f"{kind!r}; {instead}"
             )
 
 
@@ -63,8 +67,8 @@ def _refuse_other_targets(experiment: Experiment, trace: Trace) -> None:
     """ConfigurationError for the first sample with a target that the objective does not know."""
     if bad := _bad_targets(objective_of(experiment, trace), trace.samples.images):
         raise ConfigurationError(
-            f"training.objective = {objective_kind(experiment, trace)!r}: targets: {bad[0].problem}; choose "
-            f"another one, or give other targets"
+            f"training.objective = {objective_kind(experiment, trace)!r}: {bad[0].path.name}: "
+            f"{bad[0].problem}; choose another one, or give other samples"
         )
 
 
@@ -77,11 +81,19 @@ def refused_of_folder(folder: TraceFolder) -> list[Finding]:
         objective.check(reader, chosen.kind)
     except ConfigurationError as error:
         return [Finding(folder.path / FACTS, str(error).removeprefix("training."))]
-    return _bad_targets(objective, reader, folder.path / TARGETS)
+    return _bad_targets(objective, reader, folder.path)
 
 
-def _bad_targets(objective: Objective, pool: Any, path: Path = Path(TARGETS)) -> list[Finding]:
-    """The samples of a pool that have a target which the objective does not know."""
-    if objective.reads != "targets":
-        return []
-    return bad_samples(path, pool.targets(np.arange(len(pool))), objective.rule)
+def _bad_targets(objective: Objective, pool: Any, path: Path = Path()) -> list[Finding]:
+    """The samples of a pool that have a target which the objective does not know, or no token to tell."""
+    if objective.reads == "targets":
+        return bad_samples(path / TARGETS, pool.targets(np.arange(len(pool))), objective.rule)
+    padding = pool.tokens.padding if objective.reads == "tokens" else None
+    for first in range(0, len(pool) if padding is not None else 0, AT_ONCE):
+        texts = pool.features(np.arange(first, min(first + AT_ONCE, len(pool))))
+        if (empty := (texts[:, 1:] == padding).all(axis=1)).any():
+            problem = (
+                f"sample {first + int(empty.argmax())}: has no token behind its first one, so none to tell"
+            )
+            return [Finding(path / FEATURES, problem)]
+    return []

@@ -87,6 +87,11 @@ class TraceFacts(Settings):
     files: Mapping[str, FileFacts] = Field(default_factory=dict)
     """Sizes and digests; a folder without them is hashed whenever it is read."""
 
+    @field_validator("objective", mode="before")
+    @classmethod
+    def _a_word_is_its_kind(cls, objective: Any) -> Any:
+        return {"kind": objective} if isinstance(objective, str) else objective
+
     @field_validator("files")
     @classmethod
     def _files_are_known(cls, files: Mapping[str, FileFacts]) -> Mapping[str, FileFacts]:

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from emulator.arrays import Floats
 from emulator.errors import ConfigurationError
 from emulator.messages import InferencePlan, Updates
+from executor.inference import prediction
 from executor.objectives import OBJECTIVES
 from executor.objectives.base import Objective
 from executor.objectives.next_token import NONE
@@ -249,6 +250,28 @@ def test_samples_without_what_an_objective_reads_are_refused(
 def test_the_strategy_for_labels_is_refused_for_another_objective() -> None:
     with pytest.raises(ConfigurationError, match="Mlp is trained on another objective than labels; use"):
         executor(reader("multi_label"), spec("multi_label"), scored_by=KINDS["multi_label"], strategy="dense")
+
+
+def test_models_that_are_sure_have_a_finite_loss_together() -> None:
+    sure, told = torch.tensor([[40.0, -40.0]], dtype=torch.float64), torch.tensor([[1.0, 1.0]])
+    several = KINDS["multi_label"]
+    losses = several.losses(several.outputs_of(several.predicted(sure)), told)
+    assert losses.item() == pytest.approx(18.0, abs=0.1)  # a probability is kept 2^-52 from 0 and 1: 36 / 2
+    texts = KINDS["next_token"]
+    never = texts.outputs_of(texts.predicted(torch.tensor([[[0.0, -1e4], [0.0, 0.0]]], dtype=torch.float64)))
+    assert texts.losses(never, torch.tensor([[1, NONE]])).isfinite().all()
+
+
+def test_batches_have_fewer_samples_where_their_outputs_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three outputs a sample, of two models: at most 12 outputs are two samples."""
+    data = reader("multi_label")
+    whole = executor(data, spec("multi_label"), scored_by=KINDS["multi_label"])
+    monkeypatch.setattr(prediction, "MOST_OUTPUTS", 4 * TARGETS)
+    parts = executor(data, spec("multi_label"), scored_by=KINDS["multi_label"])
+    models = np.stack([whole.initial(0), whole.initial(1)])
+    assert parts._predictor.batch_of_many(2) == 2
+    both = [each.score(models, requests((0, 8)), frozenset({"loss"})).loss for each in (whole, parts)]
+    assert both[0] == pytest.approx(both[1])
 
 
 WORDS: dict[str, Callable[[], str]] = {

@@ -185,15 +185,24 @@ def _of_folder(root: Path) -> Texts:
 
 
 def _of_leaf(path: Path) -> Texts:
-    """Samples of LEAF (Caldas et al. 2018) are 80 characters, x, and the one that follows, y."""
+    """Samples of LEAF (Caldas et al. 2018) are 80 characters, x, and the one that follows, y.
+
+    They slide over a user's text by one character, and are joined to what they are of: no character is told
+    twice, or in training and tests.
+    """
     document = read_document(path, MOST_TEXT)
     users = document.get("user_data") if isinstance(document, dict) else None
     if not isinstance(users, dict) or not users:
         raise DataFileError(path, "user_data: must be an object that has the users of LEAF, and not empty")
-    texts = {}
+    texts: dict[str, Sequence[str]] = {}
     for user, data in users.items():
         x, y = (field(path, data, key, list, f"user_data.{user}.", may_be_empty=True) for key in "xy")
         if len(x) != len(y) or not all(isinstance(text, str) for text in (*x, *y)):
             raise DataFileError(path, f"user_data.{user}: x and y must be lists of texts, and of one length")
-        texts[user] = [before + after for before, after in zip(x, y, strict=True)]
+        texts[user] = lines = list[str]()
+        for before, after in zip(x, y, strict=True):
+            if lines and before and lines[-1].endswith(before):
+                lines[-1] += after
+            else:
+                lines.append(before + after)
     return texts

@@ -245,7 +245,7 @@ def test_targets_tokens_and_all_classes_are_options_of_a_table(
 ) -> None:
     (tmp_path / "t.csv").write_text("who,kind,a,b,price,load\nx,2,1,0,1.5,3\ny,0,3,2,2.5,4\n")
     options = ("--client", "who", "--label", "kind", "--target", "price,load", "--num-classes", "3")
-    tokens = ("--tokens", "{ vocabulary = 4, padding = 0 }", "--test-share", "0")
+    tokens = ("--tokens.vocabulary", "4", "--tokens.padding=0", "--test-share", "0")
     out = driftscale("traces", "build", "table", "--root", "t.csv", "--out", "t", *options, *tokens).out
     assert "2 training and 0 test samples of 3 classes, shape (2,)" in out
     assert "features are ids of tokens, and stay as they are" in out

@@ -78,6 +78,16 @@ def test_a_table_of_lines_has_clients_times_and_labels(tmp_path: Path) -> None:
     assert folder.features.values.tolist() == [[2, 1], [2, 1], [1, 3], [1, 2]]
 
 
+def test_samples_of_leaf_that_slide_over_a_text_are_joined_to_it(tmp_path: Path) -> None:
+    text = "abcabcab"
+    users = {"ann": {"x": [text[at : at + 3] for at in range(5)], "y": list(text[3:])}}
+    users["ann"] = {key: [*users["ann"][key], more] for key, more in (("x", "bbb"), ("y", "c"))}
+    (tmp_path / "leaf.json").write_text(json.dumps({"user_data": users}))
+    folder, notes = built(tmp_path / "leaf.json", length=20)
+    assert len(folder.features.values) == 2  # the text, and another one
+    assert notes[0].startswith("12 tokens, of 3 characters")
+
+
 def test_samples_of_leaf_are_x_and_the_character_that_follows(tmp_path: Path) -> None:
     data = {"romeo": {"x": ["ab", "ba"], "y": ["b", "b"]}, "juliet": {"x": ["aa"], "y": ["b"]}}
     root = tmp_path / "all.json"
