@@ -101,7 +101,7 @@ BAD_FACTS: list[tuple[dict[str, Any], str]] = [
         "tokens.vocabulary: Input should be less than or equal to 16777216",
     ),
     ({"tokens": {}}, "tokens.vocabulary: Field required"),
-    ({"objective": "next_token"}, "objective: Input should be a valid"),
+    ({"objective": 3}, "objective: Input should be a valid"),
     ({"classes": ["a", "b", "a"]}, "classes: has 'a' twice; every class has a name of its own"),
     ({"classes": ["a", " "]}, "classes: ' ' is no name of a class"),
     ({"files": {"other.csv": {"bytes": 1, "sha256": "0" * 64}}}, "files: 'other.csv': must be arrivals"),
