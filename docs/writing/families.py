@@ -113,7 +113,9 @@ FAMILIES: Mapping[str, Family] = {
         "Texts",
         "text/authors",
         ("global", "wide", "tuned", "ifca-8", "fielding", "fielding-gradient"),
-        "ALT-AUTHORS",
+        "Clients go over to other authors all along. Fielding, told authors, stays at 38 to 40 percent of "
+        "tokens right, Fielding by gradients at 37 to 38; IFCA of eight models rises from 29 to 36, a model "
+        "that clients tune from 34 to 35, one model and a wide one from 28 to 34.",
     ),
 }
 """By folder of `experiments/configs/`."""

@@ -101,6 +101,6 @@ def test_other_targets_than_0_and_1_are_refused_before_a_run(driftscale: Driftsc
         ended = driftscale(*command)
         assert ended.code == 2
         assert ended.error == (
-            "c.toml: training.objective = 'multi_label': targets: sample 4: has 1 value(s) that are neither "
-            "0 nor 1, such as 0.5; choose another one, or give other targets"
+            "c.toml: training.objective = 'multi_label': targets.npy: sample 4: has 1 value(s) that are "
+            "neither 0 nor 1, such as 0.5; choose another one, or give other samples"
         )
