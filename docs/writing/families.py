@@ -104,8 +104,8 @@ FAMILIES: Mapping[str, Family] = {
         "Numbers",
         "regression/power",
         ("global", "tuned", "fedper", "ifca-16", "fielding", "oracle"),
-        "After thirteen minutes the line of targets shifts in three of four groups. The oracle stays above 50 "
-        "percent within tolerance and rises to 78; IFCA of 16 models falls to 41 and rises to 74. One model "
+        "After thirteen minutes the line of targets shifts in three of four groups. The oracle stays above 50"
+        " percent within tolerance and rises to 78; IFCA of 16 models falls to 41 and rises to 74. One model "
         "falls from 53 to 14, one that clients tune to 48, Fielding by gradients to 36.",
         is_personal=True,
     ),
