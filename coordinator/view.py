@@ -73,6 +73,9 @@ class Part(Configured, Stateful, ABC):
     one server step: it is refused beside a pacing whose `whole_rounds` is False. A part of which only some
     settings need it sets it when it is built.
 
+    `needs_labels` declares that the part reads which labels models tell, or whether they are the right ones:
+    it is refused beside an objective other than `labels`. It may be set as the part is built, too.
+
     `late_modules` names what it imports when it first needs it: a run imports that before its clock starts.
 
     `chance` says where parts of a kind draw random numbers from. `streams` are the random streams of the run,
@@ -83,6 +86,7 @@ class Part(Configured, Stateful, ABC):
     chance: ClassVar[str] = 'draw from a stream of the view, view.rng("my purpose")'
     late_modules: ClassVar[tuple[str, ...]] = ()
     needs_whole_rounds: bool = False
+    needs_labels: bool = False
     streams: RandomStreams
 
     @property

@@ -38,6 +38,7 @@ from experiments.results.tables.notes import short_notes
 from experiments.results.tables.report import Report
 from experiments.results.tables.round_lengths import OF_STEPS, read_columns
 from experiments.results.tables.table import TextTable
+from experiments.results.wording import told
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -563,7 +564,7 @@ class Results:
         """The figure of that name; InputError if it would show nothing."""
         plots = self._plots(name)
         if not plots:
-            raise self._cannot(all_figures()[name].absence)
+            raise self._cannot(told(self._summary.words, all_figures()[name].absence))
         return on_white(plots[0].figure)
 
     def _cannot(self, why: str) -> InputError:

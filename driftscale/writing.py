@@ -23,7 +23,7 @@ def write_trace(
     features: Any,
     frame: pd.DataFrame | Mapping[str, Any],
     *,
-    label: str,
+    label: str | None = None,
     client: str | None = None,
     partition: str | Mapping[str, Any] | None = None,
     clients: int | None = None,
@@ -40,7 +40,11 @@ def write_trace(
     splits: str | Sequence[str] = (),
     count: str | None = None,
     concept: str | None = None,
+    tokens: bool | int | None = None,
+    vocabulary: int | None = None,
+    targets: Any = None,
     class_names: Sequence[str] | None = None,
+    num_classes: int | None = None,
     classes: int | None = None,
     min_samples: int = 1,
     since: date | str | int | None = None,
@@ -59,7 +63,8 @@ def write_trace(
 
     Samples stay as they are if they are bytes (uint8), and become float32 otherwise: floats are rounded, and
     whole numbers must be at most 2^24 in size. A value that is not finite is refused with its row. Each
-    channel is standardised by its mean and deviation over the training rows when the trace is played.
+    channel is standardised by its mean and deviation over the training rows when the trace is played, unless
+    samples are tokens: their ids, whole numbers, stay as they are.
 
     Args:
         folder: The trace folder to make, which must not exist.
@@ -67,7 +72,8 @@ def write_trace(
             (n, channels, height, width).
         frame: A pandas frame of n rows, or a mapping of columns that makes one. Row i is about features[i],
             whatever its index is; messages count rows from 0, as `frame.iloc` does.
-        label: Column of the class: texts, whole numbers, or categories, whose order the classes keep.
+        label: Column of the class: texts, whole numbers, or categories, whose order the classes keep; only
+            with targets or tokens may it be left out, and there is one class then.
         client: Column of the client: texts or whole numbers.
         partition: Instead of client, how rows are divided among clients: a name such as "dirichlet", or a
             mapping such as {"kind": "dirichlet", "alpha": 0.1}; `driftscale parts partition` lists them.
@@ -87,7 +93,15 @@ def write_trace(
         splits: What other texts of that column are, as "val=test"; one, or a list of several.
         count: Column with how often a row arrives.
         concept: Column of true concepts, whole numbers from 0 on.
-        class_names: Names of labels that are whole numbers: class i is named class_names[i].
+        tokens: Whether samples are texts, of shape (n, tokens): ids of tokens; or the id of the token that
+            fills up short ones.
+        vocabulary: The number of tokens, whose ids are 0 to vocabulary - 1.
+        targets: What models are to tell beside the class: numbers of shape (n,) or (n, targets), or the names
+            of one or several columns.
+        class_names: Names of labels that are whole numbers: class i, output i of a model, is named
+            class_names[i], whether it occurs or not.
+        num_classes: Number of classes, of which labels are numbers from 0 on, without names; without it and
+            class_names, classes are those that occur.
         classes: Only rows of that many classes, the commonest ones.
         min_samples: Only clients with at least that many rows.
         since: Only rows from this date, step or value of order on.
@@ -112,10 +126,20 @@ def write_trace(
     from traces.building.table.settings import TableSettings
     from traces.files import open_folder
 
+    if (tokens is None or tokens is False) != (vocabulary is None):
+        raise InputError(
+            f"tokens={tokens}, vocabulary={vocabulary}: samples of tokens need both, others neither"
+        )
+    padding = {} if tokens is True else {"padding": tokens}
+    names = [targets] if isinstance(targets, str) else targets
+    in_columns = isinstance(names, Sequence) and all(isinstance(name, str) for name in names)
     settings = settings_of(
         TableSettings,
         {
             "label": label,
+            "target": names if in_columns else (),
+            "tokens": None if vocabulary is None else {"vocabulary": vocabulary, **padding},
+            "num_classes": num_classes,
             "client": client,
             "partition": partition,
             "clients": clients,
@@ -153,6 +177,7 @@ def write_trace(
         _as_frame(frame),
         settings,
         class_names=class_names if class_names is None or isinstance(class_names, str) else list(class_names),
+        targets=None if in_columns else targets,
         fresh=fresh,
     )
     try:

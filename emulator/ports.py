@@ -212,10 +212,22 @@ class SampleStream(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class Tokens:
+    """What samples are that are texts: ids of tokens, whole numbers below `vocabulary`.
+
+    `padding`: the id that fills up what is shorter, and is no token; None: there is none.
+    """
+
+    vocabulary: int
+    padding: int | None = None
+
+
 class SampleReader(Protocol):
     """Features and labels by table row.
 
-    One with an attribute `integers` that is true has whole numbers as features, such as token ids.
+    One whose attribute `tokens` is not None has samples of `Tokens`, (n, T), which models take as whole
+    numbers. One with a `num_targets` above 0 is `WithTargets`, too.
     """
 
     @property
@@ -255,6 +267,19 @@ class SampleReader(Protocol):
         Raises:
             InputError: no client holds a training sample.
         """
+        ...
+
+
+class WithTargets(Protocol):
+    """Targets of samples beside their label, by table row or by the number of the sample."""
+
+    @property
+    def num_targets(self) -> int:
+        """K, the number of targets of a sample."""
+        ...
+
+    def targets(self, rows: Ints) -> Floats32:
+        """(n, K) the targets of some samples (n,)."""
         ...
 
 

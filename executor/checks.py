@@ -1,4 +1,4 @@
-"""What models and local rules return: the rules by which guards hold own ones to it."""
+"""What models, local rules and objectives return: the rules by which guards hold own ones to it."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from torch import Tensor
 from emulator.own.declared import expect
 
 if TYPE_CHECKING:
+    from executor.objectives.base import Objective
     from executor.rules.base import LocalRule, LocalRun
 
 
@@ -31,3 +32,15 @@ def stops(stops: Tensor, rule: LocalRule, epoch: int, before: Tensor, after: Ten
 def personal(own: Tensor, rule: LocalRule, received: Tensor, state: Mapping[str, Tensor]) -> None:
     """Rule of `LocalRule.personal`."""
     expect(own.shape == received.shape, f"must be of shape {tuple(received.shape)}")
+
+
+def losses(losses: Tensor, objective: Objective, outputs: Tensor, targets: Tensor) -> None:
+    """Rule of `Objective.losses`."""
+    shape = (len(outputs),)
+    expect(losses.shape == shape, f"must be of shape {shape}, and is of {tuple(losses.shape)}")
+
+
+def hits(hits: Tensor, objective: Objective, outputs: Tensor, targets: Tensor) -> None:
+    """Rule of `Objective.hits` and `Objective.errors`; of models that diverge they may be NaN."""
+    losses(hits, objective, outputs, targets)
+    expect(not ((hits < 0) | (hits > 1)).any(), "must be in [0, 1]")

@@ -41,9 +41,11 @@ from executor.inference.prediction import Predictor
 from executor.malloc import keep_freed_memory
 from executor.models.base import ModelSpec
 from executor.models.files import ModelStart, write_models
+from executor.objectives.base import Objective, tokens_of
+from executor.objectives.labels import LABELS
 from executor.parallel import Threads
 from executor.pretraining import pretrained
-from executor.probing import CONVOLUTIONS, MOST_STACKED_PARAMETERS, Probed, probed
+from executor.probing import CONVOLUTIONS, MOST_STACKED_PARAMETERS, Probed, probed, refuse_misfit
 from executor.rules.base import Chain, LocalRule, build_chain
 from executor.settings import Batches, BatchNorm, ExecutorSettings
 from executor.training.dense import DenseStrategy
@@ -79,6 +81,7 @@ class LocalExecutor:
         batch_norm: BatchNorm | None = None,
         known: Probed | None = None,
         start: ModelStart | None = None,
+        objective: Objective = LABELS,
     ) -> None:
         """Build the model and choose the strategy; P, the number of parameters, is known afterwards.
 
@@ -93,6 +96,7 @@ class LocalExecutor:
             batch_norm: What becomes of batch norm's statistics; None: averaged, if the model has some.
             known: What probing the model has found; None: it is probed.
             start: The file that initial models begin with; None: they are drawn.
+            objective: What models are trained on, and scored by.
 
         Raises:
             DataFileError: The file to start from is damaged, or its model does not fit.
@@ -106,10 +110,16 @@ class LocalExecutor:
         """The samples, by table row."""
         self._streams = streams
         self._batches: tuple[Batches, LastBatch] = batches, last
+        refuse_misfit(model, reader, objective)
         with out_of_memory_named("building the model"):
-            integers = bool(getattr(reader, "integers", False))
-            shape, num_labels = reader.sample_shape, reader.num_labels
-            self._model = FlatModel(model, shape, num_labels, streams, integers=integers)
+            self._model = FlatModel(
+                model,
+                reader.sample_shape,
+                objective.num_outputs(reader),
+                streams,
+                integers=tokens_of(reader) is not None,
+                objective=objective,
+            )
         self._threads, self._ahead = Threads(settings.threads), 2 * settings.threads
         self.probed = known or probed(self._model, streams, reader)
         self._model.head = self.probed.head or ""
@@ -165,9 +175,9 @@ class LocalExecutor:
         return self._out_of_memory.halved
 
     @property
-    def num_labels(self) -> int:
-        """The number of labels, and so of logits."""
-        return self._model.num_labels
+    def num_outputs(self) -> int:
+        """The number of outputs: of labels, by default."""
+        return self._model.num_outputs
 
     def initial(self, number: int) -> Floats32:
         """The initial parameters of one model.
@@ -253,7 +263,7 @@ class LocalExecutor:
         Returns:
             The clients of each slab.
         """
-        return evaluation.cut(plan, samples, self.num_labels, self._predictor.dense)
+        return evaluation.cut(plan, samples, self.num_outputs, self._predictor.dense)
 
     def train(
         self, tasks: TrainTasks, models: Floats32, start: Ints, weights: Floats | None = None
@@ -524,6 +534,7 @@ class LocalExecutor:
             last=self._batches[1],
             held_out=self._held_out,
             draws=self.probed.draws,
+            objective=self._model.objective,
         )
 
 
@@ -535,7 +546,8 @@ def _strategy(
     What decides follows from the model alone, and is never timed, since a strategy decides the last bits.
     """
     if settings.strategy == "dense" and not model.dense:
-        why = "has frozen parameters" if spec.dense else "is not fully connected"
+        why = "has frozen parameters" if model.base > 0 else "is trained on another objective than labels"
+        why = why if spec.dense else "is not fully connected"
         raise ConfigurationError(
             f'executor.strategy = "dense": the model {type(spec).__name__} {why}; use "stacked", "loop" or '
             f'"auto"'

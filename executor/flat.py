@@ -28,6 +28,8 @@ from emulator.ports import SampleReader, Segment, num_statistics
 from emulator.seeding import RandomStreams
 from executor.models.base import ModelSpec
 from executor.models.masked import FeatureMask
+from executor.objectives.base import Objective, tokens_of
+from executor.objectives.labels import LABELS, is_labels
 
 MOST_PARAMETERS = 2**30
 """The largest model: 4 GiB of parameters, several copies of which a run holds."""
@@ -59,7 +61,8 @@ class FlatModel:
         base: How many numbers the frozen parameters have.
         counters: The counters of batches that batch norm has, and nothing reads, as they are built.
         entries: The tensor that each entry of the module's state dict is, by name; None: it is none of them.
-        dense: Whether the spec is, and all of it is in the vector.
+        objective: What it is trained on, and scored by.
+        dense: Whether the spec is, all of it is in the vector, and it is trained on `Labels`.
         integers: Whether samples are whole numbers, as token ids are.
         name: What errors call it.
 
@@ -72,15 +75,17 @@ class FlatModel:
         self,
         spec: ModelSpec,
         sample_shape: tuple[int, ...],
-        num_labels: int,
+        num_outputs: int,
         streams: RandomStreams | None = None,
         *,
         integers: bool = False,
+        objective: Objective = LABELS,
     ) -> None:
         """`streams`: of what is drawn as constants are made; those of initial model 0."""
         self._spec = spec
         self.sample_shape = sample_shape
-        self.num_labels = num_labels
+        self.num_outputs = num_outputs
+        self.objective = objective
         self.integers = integers
         self.head: str | None = None  # the linear layer that computes last; None: the one that comes last
         self._start: Mapping[str, Tensor] = {}
@@ -90,7 +95,7 @@ class FlatModel:
             module = self._made(streams, 0)
         else:  # on the meta device nothing is drawn, and nothing takes memory
             with torch.device("meta"):
-                module = spec.build(sample_shape, num_labels)
+                module = spec.build(sample_shape, num_outputs)
         self._refuse_kept_elsewhere(module)
         keys, entries = _keys(module), nn.Module.state_dict(module, keep_vars=True)
         self.entries = {name: keys.get(id(entry)) for name, entry in entries.items()}
@@ -106,7 +111,7 @@ class FlatModel:
             raise ConfigurationError(
                 f"{self.name} has {whole:,} parameters; a model has at most {MOST_PARAMETERS:,}"
             )
-        self.dense = spec.dense and self.base == 0
+        self.dense = spec.dense and self.base == 0 and is_labels(objective)
         constants = set(_keys(module).values()) - self.layout.keys()
         held = {name: part.detach() for name, part in _tensors(module) if name in constants}
         self._skeleton = _without_values(module)
@@ -162,7 +167,7 @@ class FlatModel:
         return {name: tensors[key] for name, key in self.entries.items() if key is not None}
 
     def logits(self, named: dict[str, Tensor], features: Tensor, mode: Mode = "training") -> Tensor:
-        """(n, num_labels) the logits for `features` (n, *sample_shape), with the tensors `named`."""
+        """(n, *output_shape) the outputs for `features` (n, *sample_shape), with the tensors `named`."""
         with self.bound(named, mode) as module:
             logits: Tensor = module(features)
         return logits
@@ -302,7 +307,7 @@ class FlatModel:
             before = generator.get_state()
             try:
                 generator.manual_seed(seed)
-                return self._spec.build(self.sample_shape, self.num_labels)
+                return self._spec.build(self.sample_shape, self.num_outputs)
             finally:
                 generator.set_state(before)
 
@@ -339,7 +344,7 @@ class FlatModel:
 def inputs(reader: SampleReader, rows: Ints, dtype: torch.dtype = torch.float32) -> Tensor:
     """(n, *sample_shape) the features of some table rows as models take them: whole numbers as int64."""
     features = torch.from_numpy(reader.features(rows))
-    return features.to(torch.int64 if getattr(reader, "integers", False) else dtype)
+    return features.to(dtype if tokens_of(reader) is None else torch.int64)
 
 
 def bytes_of(tensor: Tensor) -> memoryview:

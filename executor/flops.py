@@ -20,7 +20,7 @@ SWITCHES = RLock()
 
 
 def forward_flops(
-    spec: ModelSpec, sample_shape: tuple[int, ...], num_labels: int, integers: bool = False
+    spec: ModelSpec, sample_shape: tuple[int, ...], num_outputs: int, integers: bool = False
 ) -> float:
     """Floating-point operations of one sample's forward pass, a multiply-add counted as two.
 
@@ -31,7 +31,7 @@ def forward_flops(
     but there torch imports its compiler for the shapes, which takes longer than most checks of a
     configuration.
     """
-    model = FlatModel(spec, sample_shape, num_labels, integers=integers)
+    model = FlatModel(spec, sample_shape, num_outputs, integers=integers)
     features = torch.zeros(1, *sample_shape, dtype=torch.int64 if integers else torch.float32)
     named = model.named(torch.zeros(model.num_parameters))
     with torch.no_grad(), _in_products(), model.bound(named, "scoring") as module, _FlopCounter() as counter:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn import functional
 
 from emulator.arrays import Floats32, Ints
 from emulator.errors import RunError
@@ -37,7 +36,7 @@ def pretrained(
     whole = torch.from_numpy(model.initial(streams, 0))
     named = {name: part.data for name, part in model.named(whole).items()}  # views
     trainable = [named[name].requires_grad_() for name in model.trainable]
-    features, labels = inputs(reader, rows), torch.from_numpy(reader.labels(rows))
+    features, targets = inputs(reader, rows), model.objective.targets(reader, rows)
     # NOTE: by hand, since importing torch.optim takes more than a second.
     velocity = [torch.zeros_like(part) for part in trainable]
     with model.bound(named) as module:
@@ -47,7 +46,7 @@ def pretrained(
             for step, batch in enumerate(_batches(order, batch_size, least=2 if model.statistics else 1)):
                 with chances.step(step, 0):
                     logits = module(features[batch])
-                loss = functional.cross_entropy(logits, labels[batch])
+                loss = model.objective.loss(logits, targets[batch])
                 gradients = torch.autograd.grad(loss, trainable, materialize_grads=True)
                 with torch.no_grad():
                     for part, moving, gradient in zip(trainable, velocity, gradients, strict=True):

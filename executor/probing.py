@@ -16,15 +16,18 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.func import vmap
-from torch.nn import functional
 from torch.nn.modules.batchnorm import _NormBase
 
 from emulator.errors import ConfigurationError, shorten
 from emulator.own.code import place_of
+from emulator.own_parts import is_ours
 from emulator.ports import SampleReader
 from emulator.seeding import RandomStreams, StreamKeys
 from executor.flat import FlatModel, bytes_of, inputs
 from executor.flops import SWITCHES
+from executor.models import MODELS
+from executor.models.base import ModelSpec
+from executor.objectives.base import Objective, tokens_of
 from executor.training.chance import KNOWN, KeyedChance, UnknownDrawError
 
 SAMPLES, FIRST = 3, 16
@@ -54,6 +57,28 @@ class Probed:
     unstackable: str = ""
     head: str | None = None
     least: int = 1
+
+
+def refuse_misfit(spec: ModelSpec, reader: SampleReader, objective: Objective) -> None:
+    """ConfigurationError for tokens where a model of ours takes numbers, and for one that tells tokens alone.
+
+    A model of somebody else's that does not tell the next token is tried.
+    """
+    tokens = tokens_of(reader) is not None
+    if objective.reads == "tokens" if spec.tells_next_token else not (tokens and is_ours(type(spec))):
+        return
+    names = {MODELS.find(name): name for name in MODELS.ours()}
+    known = f"model {names.get(type(spec), type(spec).__name__)}"
+    if spec.tells_next_token:
+        raise ConfigurationError(
+            f"{known} tells the next token of texts, and the objective here is about {objective.reads}; set "
+            f"training.objective = 'next_token' with a trace of tokens, or choose another model"
+        )
+    choices = ", ".join(name for kind, name in names.items() if kind.tells_next_token)
+    raise ConfigurationError(
+        f"{known} takes numbers, and samples here are tokens; choices: {choices}, or a torch module of your "
+        f"own"
+    )
 
 
 def probed(model: FlatModel, streams: RandomStreams, reader: SampleReader | None = None) -> Probed:
@@ -108,8 +133,7 @@ def _in_training(model: FlatModel, named: Mapping[str, Tensor], features: Tensor
         logits = module(features.clone())
         _refuse_other_outputs(model, logits)
         forward, drawn = len(computed), len(chance.drawn)
-        loss = functional.cross_entropy(logits, torch.arange(SAMPLES) % model.num_labels)
-        torch.autograd.grad(loss, wanted, materialize_grads=True)
+        torch.autograd.grad(logits.sum(), wanted, materialize_grads=True)
         again = [f"layer {layer.name!r}" for layer in computed[forward:]]
         if again or len(chance.drawn) > drawn:
             raise ConfigurationError(
@@ -254,12 +278,14 @@ def _told(error: Exception) -> str:
 
 
 def _refuse_other_outputs(model: FlatModel, logits: Any) -> None:
-    expected = (SAMPLES, model.num_labels)
+    shape = model.objective.output_shape(model.sample_shape, model.num_outputs)
+    expected = (SAMPLES, *shape)
+    of = " of its tokens" if len(shape) > 1 else ""
     made = tuple(logits.shape) if isinstance(logits, Tensor) else type(logits).__name__
     if made != expected:
         raise ConfigurationError(
-            f"{model.name}: must make logits of shape {expected} of {SAMPLES} samples, one for each of the "
-            f"{model.num_labels} labels, and makes {made}; an argument named num_labels gets the trace's"
+            f"{model.name}: must make outputs of shape {expected} of {SAMPLES} samples, {model.num_outputs} "
+            f"for each{of}, and makes {made}; an argument named num_outputs gets that number"
         )
     if not (logits.dtype.is_floating_point and logits.isfinite().all()):
         raise ConfigurationError(

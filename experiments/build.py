@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from pydantic import ValidationError
 
 from coordinator.adaptations import Adaptation
 from coordinator.adaptations.context import WithContext
@@ -37,6 +38,7 @@ from emulator.errors import ConfigurationError
 from emulator.latency import NO_JITTER, TIME_MODELS, LatencyModel, Phases
 from emulator.messages import SolverFacts
 from emulator.own.guards import inspecting, without_chance
+from emulator.own_parts import is_own
 from emulator.plugins import Chosen
 from emulator.ports import Availability, Executor
 from emulator.seeding import RandomStreams
@@ -47,14 +49,16 @@ from executor.flops import forward_flops
 from executor.malloc import give_back_freed_memory
 from executor.models.files import ModelStart
 from executor.models.settings import ContextSettings
+from executor.objectives.base import Objective
 from executor.probing import Probed
 from executor.replicas import ReplicatedExecutor
-from experiments.config import Arm, Experiment
+from experiments.config import Arm, Experiment, StatedObjective
 from experiments.devices import assign_devices
 from experiments.locating import Locate
 from experiments.stopwatch import Stopwatch
 from traces.holders import Holders
 from traces.sources import TraceContext
+from traces.tables.changed import ChangedTable
 from traces.trace import Trace, TraceStream
 from traces.ways import Ways
 
@@ -156,7 +160,7 @@ def build_world(experiment: Experiment, seed: int, locate: Locate, scratch: Path
 
 def _refuse_unapplied_changes(experiment: Experiment, trace: Trace) -> None:
     """ConfigurationError if a source of one's own has left out the changes of its settings."""
-    if getattr(experiment.trace.settings, "changes", ()) and not trace.is_changed:
+    if getattr(experiment.trace.settings, "changes", ()) and not isinstance(trace.table, ChangedTable):
         raise ConfigurationError(
             f"trace.changes: the source {experiment.trace.kind!r} does not apply them; end its build with "
             f"return self.changed(trace, context), or leave changes out"
@@ -304,9 +308,53 @@ def build_executor(experiment: Experiment, arm: Arm, world: World) -> LocalExecu
         arm.training.batch_norm,
         world.probed.get(repr(arm.training.model)),
         start_of(arm, world),
+        objective_of(experiment, world.trace),
     )
     world.probed[repr(arm.training.model)] = executor.probed
     return executor
+
+
+def objective_of(experiment: Experiment, trace: Trace) -> Objective:
+    """The objective of a configuration, or the one that its trace states.
+
+    Raises:
+        ConfigurationError: The samples have not what it reads, or the trace states none that is known.
+    """
+    chosen = _chosen_objective(experiment, trace)
+    objective: Objective = chosen.build()
+    objective.check(trace, chosen.kind)
+    return objective
+
+
+def objective_kind(experiment: Experiment, trace: Trace) -> str:
+    """The name of the objective of a configuration, or of the one that its trace states."""
+    kind: str = _chosen_objective(experiment, trace).kind
+    return kind
+
+
+def _chosen_objective(experiment: Experiment, trace: Trace) -> Chosen[Any]:
+    chosen, stated = experiment.training.objective, trace.objective
+    if chosen is None and stated is None and trace.num_targets > 0:
+        raise ConfigurationError(
+            "training.objective: samples have targets beside their label, and nothing says what is told; "
+            "choices: 'squared_error', 'absolute_error', 'multi_label', or 'labels'"
+        )
+    return chosen or stated_objective(stated)
+
+
+def stated_objective(table: Mapping[str, Any] | None) -> Chosen[Any]:
+    """The objective that a trace states, or `labels`; ConfigurationError if it is none that is known."""
+    stated = {"objective": "labels" if table is None else table}
+    if table is not None and is_own(str(table.get("kind"))):  # whose code no run would be known by
+        raise ConfigurationError(
+            f"the objective of the trace: {table['kind']!r} is of your own; set it as training.objective"
+        )
+    try:
+        return StatedObjective.model_validate(stated).objective
+    except ValidationError as error:
+        from experiments.remedies.mistakes import mistakes
+
+        raise ConfigurationError(f"the objective of the trace: {mistakes(error, stated)[0]}") from error
 
 
 def build_adaptation(arm: Arm) -> Adaptation:
@@ -375,6 +423,13 @@ HEADER: Mapping[str, HeaderField] = {
     "seed": HeaderField("seed of the run"),
     "num_clients": HeaderField("number of clients"),
     "num_labels": HeaderField("number of labels"),
+    "outputs": HeaderField(
+        "number of outputs of a model, of a sample or of each of its tokens", "if it is not `num_labels`"
+    ),
+    "objective": HeaderField(
+        "`kind` of the objective, and the `word` for the mean of its hits, which stand as accuracy",
+        'if it is not "labels"',
+    ),
     "num_parameters": HeaderField("number of parameters of a model"),
     "base": HeaderField(
         "number of frozen parameters, which each client downloads once, with its first model",
@@ -483,6 +538,7 @@ def run_header(
         "seed": world.streams.seed,
         "num_clients": world.trace.num_clients,
         "num_labels": world.trace.num_labels,
+        **_objective_of(experiment, world.trace),
         "num_parameters": executor.num_parameters,
         **({"base": executor.solver.base} if executor.solver.base > 0 else {}),
         "strategy": executor.strategy,
@@ -499,6 +555,16 @@ def run_header(
         **_onsets_of(world.trace, beside_concepts=bool(known)),
         **_detection_of(experiment, arm, world.trace),
     }
+
+
+def _objective_of(experiment: Experiment, trace: Trace) -> dict[str, Any]:
+    """The fields of a header that tell the objective; empty if it is `labels`."""
+    objective, kind = objective_of(experiment, trace), objective_kind(experiment, trace)
+    if kind == "labels":
+        return {}
+    outputs = objective.num_outputs(trace)
+    beside = {} if outputs == trace.num_labels else {"outputs": outputs}
+    return {**beside, "objective": {"kind": kind, "word": objective.word}}
 
 
 def _detection_of(experiment: Experiment, arm: Arm, trace: Trace) -> dict[str, Any]:
@@ -715,5 +781,6 @@ def resolve_model_factor(experiment: Experiment, arm: Arm, world: World) -> floa
             f"state the FLOPs of its reference model; give a number, such as 1"
         )
     spec, reader = arm.training.model.build(), reader_of(arm, world.trace)
-    flops = forward_flops(spec, reader.sample_shape, reader.num_labels, reader.integers)
+    outputs = objective_of(experiment, world.trace).num_outputs(reader)
+    flops = forward_flops(spec, reader.sample_shape, outputs, reader.integers)
     return flops / world.profile.reference_flops

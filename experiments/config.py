@@ -55,6 +55,7 @@ from emulator.numbers import (
 from emulator.plugins import FIRST_LOOK, ChoiceOf, Chosen, Settings, alone_is_a_list
 from emulator.storage.table_paths import TABLE_SUFFIXES, TablePath
 from executor.models import MODELS
+from executor.objectives import OBJECTIVES
 from executor.rules import RULES
 from executor.settings import Batches, BatchNorm, ExecutorSettings
 from experiments.extending import beside, value_at
@@ -220,6 +221,12 @@ class Training(Settings):
     model: Annotated[Chosen[Any], ChoiceOf(MODELS)] = Field(
         "mlp", validate_default=True, description="the model that is trained"
     )
+    objective: Annotated[Chosen[Any], ChoiceOf(OBJECTIVES)] | None = Field(
+        None,
+        description="what the model is trained on and scored by, the same in all arms; if omitted, what a "
+        "trace folder says, or else labels",
+        examples=["next_token"],
+    )
     local_steps: LocalSteps = Field(20, description="steps of a visit, one batch each")
     local_epochs: LocalEpochs | None = Field(
         None,
@@ -265,6 +272,12 @@ class Training(Settings):
         if self.last == "short" and self.batches == "fixed":
             raise ValueError("last = 'short': needs batches = 'reshuffled', since fixed batches are drawn")
         return self
+
+
+class StatedObjective(BaseModel):
+    """The objective that a trace states, as its file has it."""
+
+    objective: Annotated[Chosen[Any], ChoiceOf(OBJECTIVES)]
 
 
 class ReferenceModel(BaseModel):
@@ -860,6 +873,16 @@ class Experiment(Settings):
                     raise ValueError(
                         f"report.published.{figure}: no arm is named {name!r}; arms: {', '.join(names)}"
                     )
+        return self
+
+    @model_validator(mode="after")
+    def _has_one_objective(self) -> Experiment:
+        for arm in self.arm:
+            if arm.training.objective != self.training.objective:
+                raise ValueError(
+                    f"arm {arm.name!r}: training.objective: arms are compared by one objective; set it in "
+                    f"[training] alone"
+                )
         return self
 
     @model_validator(mode="after")

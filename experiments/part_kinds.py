@@ -60,6 +60,7 @@ def part_kinds() -> dict[str, PartKind]:
     from coordinator.selectors import SELECTORS
     from coordinator.triggers import TRIGGERS
     from executor.models import MODELS
+    from executor.objectives import OBJECTIVES
     from executor.rules import RULES
     from traces.availability import AVAILABILITIES
     from traces.concepts import CONCEPT_SETS
@@ -119,6 +120,13 @@ def part_kinds() -> dict[str, PartKind]:
             "The model that is trained; the trace has the shape of its samples and the number of labels.",
             ("training.model", "arm.training.model"),
             "[training]\nmodel = {part}\n",
+        ),
+        PartKind(
+            "objective",
+            OBJECTIVES,
+            "What a model is trained on, and scored by: the loss of each sample, and its hits.",
+            ("training.objective",),
+            "[training]\nobjective = {part}\n",
         ),
         PartKind(
             "source",

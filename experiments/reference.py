@@ -8,7 +8,7 @@ from coordinator.federation.hearing.client_data import Reference
 from coordinator.representations.base import ReferenceSettings
 from executor.executor import LocalExecutor
 from executor.flops import forward_flops
-from experiments.build import World, build_parts, reader_of, refuse_context, start_of
+from experiments.build import World, build_parts, objective_of, reader_of, refuse_context, start_of
 from experiments.config import Arm, Experiment
 
 
@@ -51,7 +51,7 @@ def _trained(experiment: Experiment, arm: Arm, world: World, settings: Reference
         parameters = executor.pretrained(rows, settings.epochs, settings.batch_size, settings.learning_rate)
         samples = np.bincount(world.trace.labels(rows), minlength=world.trace.num_labels)
         world.references[key] = parameters, samples
-    return Reference(executor, *world.references[key], _cost(arm, world, settings), of_arm)
+    return Reference(executor, *world.references[key], _cost(experiment, arm, world, settings), of_arm)
 
 
 def reference_executor(
@@ -71,16 +71,18 @@ def reference_executor(
         world.streams,
         experiment.executor.model_copy(update={"strategy": "auto"}),
         start=start_of(arm, world) if of_arm else None,
+        objective=objective_of(experiment, world.trace),
     )
 
 
-def _cost(arm: Arm, world: World, settings: ReferenceSettings) -> float:
+def _cost(experiment: Experiment, arm: Arm, world: World, settings: ReferenceSettings) -> float:
     """How many times as long as the arm's model the reference model computes, by their FLOPs."""
     model = arm.reference_model(settings)
     if model == arm.training.model:
         return 1.0
+    objective = objective_of(experiment, world.trace)
     reference, own = (
-        forward_flops(each.build(), reader.sample_shape, reader.num_labels, reader.integers)
+        forward_flops(each.build(), reader.sample_shape, objective.num_outputs(reader), reader.integers)
         for each, reader in ((model, world.trace), (arm.training.model, reader_of(arm, world.trace)))
     )
     return reference / own

@@ -85,7 +85,7 @@ def test_a_mistake_in_a_configuration_is_reported_before_the_engine_is_imported(
         "devices.availability=allways": "unknown availability 'allways'",
         "parts.clusterer={kind='fielding',max_cluster=3}": "did you mean 'max_clusters'?",
         "parts.aggregator=mean": "unknown aggregator 'mean'",
-        "training.model=mpl": "unknown model 'mpl'; choices: cnn, context, linear, masked, mixture, mlp, ",
+        "training.model=mpl": "unknown model 'mpl'; choices: char_lstm, cnn, context, linear, masked, ",
         "training.model=3": "must be a name, or a table with 'kind'",
         "parts.solver=['fedprox','sgdd']": "unknown local rule 'sgdd'; choices: adam, apfl, aso_memory, ",
         "training.model={kind='mlp',hidden=16}": "training.model.hidden = 16: must be a list",

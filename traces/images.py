@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from emulator.arrays import Floats32, Ints
-from emulator.ports import Split
+from emulator.ports import Split, Tokens
 
 
 @dataclass(frozen=True)
@@ -18,7 +19,9 @@ class ImageSet:
     `pixels` (images, *shape) are uint8 or float32; `pixels` times `scale` are the features: for published
     images, in [0, 1]. `labels` (images,) are 0 .. num_labels - 1. `train` and `test` are disjoint arrays of
     image indices. `label_names` are the names of the first classes, if the labels come from a table. Features
-    that are `integers` are whole numbers, such as token ids, and models take them as such.
+    that are `tokens` are ids, and models take them as whole numbers. `numbers` (images, K) float32 are
+    targets that samples have beside their label. `objective` is that which comes with them, as a table of a
+    configuration; None: their labels.
     """
 
     pixels: np.ndarray
@@ -28,7 +31,9 @@ class ImageSet:
     train: Ints
     test: Ints
     label_names: tuple[str, ...] = ()
-    integers: bool = False
+    tokens: Tokens | None = None
+    numbers: Floats32 | None = None
+    objective: Mapping[str, Any] | None = None
 
     def __len__(self) -> int:
         """The number of images."""
@@ -54,6 +59,16 @@ class ImageSet:
             # NOTE: in place, as `pixels` is a copy: a second array of that size costs more than the product.
             pixels *= np.float32(self.scale)
         return pixels
+
+    @property
+    def num_targets(self) -> int:
+        """K, the number of targets of a sample."""
+        return 0 if self.numbers is None else self.numbers.shape[1]
+
+    def targets(self, images: Ints) -> Floats32:
+        """(n, K) the targets of some images (n,)."""
+        assert self.numbers is not None, "samples have targets"
+        return self.numbers.take(images, axis=0)
 
     def by_label(self, split: Split) -> tuple[Ints, Ints]:
         """Sort the images of a split by label.
@@ -97,13 +112,14 @@ def with_labels(images: ImageSet, labels: Sequence[int]) -> ImageSet:
     renumbered[list(labels)] = np.arange(len(labels))
     kept = renumbered[images.labels] >= 0
     place = np.cumsum(kept) - 1  # of an image that is kept, among those
-    return ImageSet(
-        images.pixels[kept],
-        images.scale,
-        renumbered[images.labels[kept]],
-        len(labels),
+    return replace(
+        images,
+        pixels=images.pixels[kept],
+        labels=renumbered[images.labels[kept]],
+        num_labels=len(labels),
         train=place[images.train[kept[images.train]]],
         test=place[images.test[kept[images.test]]],
+        numbers=None if images.numbers is None else images.numbers[kept],
     )
 
 

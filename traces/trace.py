@@ -7,17 +7,17 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from functools import cached_property, reduce
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from emulator.arrays import Bools, Floats, Floats32, Ints
 from emulator.errors import InputError
 from emulator.messages import SampleRanges
-from emulator.ports import Split
+from emulator.ports import Split, Tokens, WithTargets
 from emulator.seeding import RandomStreams
 from traces.arrivals import DTYPES, NOISE_NUMBERS, SPLITS, STEPS_AHEAD, Arrivals, TestOn
 from traces.onsets import Onsets, merged, newest, of_concepts, of_tests
@@ -113,8 +113,8 @@ class Trace:
             test_retain_steps, test_then_train = 1, True
         if client_names is not None and len(client_names) != table.num_clients:
             raise InputError(f"trace: {len(client_names)} names of {table.num_clients} clients; each has one")
-        if noise > 0 and getattr(images, "integers", False):
-            raise InputError(f"trace: noise = {noise:g}: its samples are whole numbers; set 0")
+        if noise > 0 and getattr(images, "tokens", None) is not None:
+            raise InputError(f"trace: noise = {noise:g}: its samples are tokens, which take none; set 0")
         table.seal()
         self.table = table
         self.retain_steps = retain_steps
@@ -131,7 +131,6 @@ class Trace:
         self.test_concepts = test_concepts
         self.client_names = client_names
         self.turns: Sequence[Turns] = ()  # when changes of training data begin and end
-        self.is_changed = False  # whether changes have been applied
         normal = generator.standard_normal(NOISE_NUMBERS, dtype=np.float32)
         self.samples = NoisyImages(images, noise, normal)
         self._streams = RandomStreams(int(generator.integers(2**63)))
@@ -184,9 +183,40 @@ class Trace:
         return self._images.shape
 
     @property
+    def tokens(self) -> Tokens | None:
+        """What the tokens are that the samples consist of; None: they are none."""
+        return getattr(self._images, "tokens", None)
+
+    @property
     def integers(self) -> bool:
-        """Whether the features are whole numbers, such as token ids, which models take as such."""
-        return bool(getattr(self._images, "integers", False))
+        """Whether the features are whole numbers, as tokens are."""
+        return self.tokens is not None
+
+    @property
+    def num_targets(self) -> int:
+        """K, the number of targets that samples have beside their label."""
+        return int(getattr(self._images, "num_targets", 0))
+
+    @property
+    def objective(self) -> Mapping[str, Any] | None:
+        """The objective that comes with the data, as a table of a configuration; None: labels."""
+        return getattr(self._images, "objective", None)
+
+    def targets(self, rows: Ints) -> Floats32:
+        """Read the targets of some rows.
+
+        Args:
+            rows: table rows of shape (n,).
+
+        Returns:
+            The targets, float32 of shape (n, num_targets); only of a trace that has some.
+        """
+        image = self.table.take("image", rows).astype(np.int64)
+        targets = cast(WithTargets, self._images).targets(image)
+        changes = None if self._features is None else self.table.feature_changes(rows)
+        if self._features is not None and changes is not None:
+            self._features.apply_to_targets(targets, changes[0])
+        return targets
 
     def features(self, rows: Ints) -> Floats32:
         """Compute the samples of some rows.
@@ -374,7 +404,7 @@ class Trace:
         changed = copy(self)
         table.seal()
         changed.table, changed.concepts, changed.test_concepts = table, concepts, test_concepts
-        changed._features, changed.turns, changed.is_changed = features, turns, True
+        changed._features, changed.turns = features, turns
         changed.__dict__.pop("onsets", None)  # a cached property of the copy, which are others now
         return changed
 
@@ -409,7 +439,12 @@ class Trace:
         drawn = self._drawn_images()
         chunk = max(1, DIGESTED_PIXELS // max(1, math.prod(self.sample_shape)))
         for first in range(0, len(drawn), chunk):
-            state.update(self._images.features(drawn[first : first + chunk]).tobytes())
+            images = drawn[first : first + chunk]
+            state.update(self._images.features(images).tobytes())
+            if self.num_targets:
+                state.update(cast(WithTargets, self._images).targets(images).tobytes())
+        if self.tokens is not None or self.objective is not None:
+            state.update(repr((self.tokens, self.objective)).encode())
         state.update(repr((self.num_clients, self.retain_steps, self.rounds_per_step, self.noise)).encode())
         if self.test_retain_steps != self.retain_steps:
             state.update(f"test {self.test_retain_steps}".encode())

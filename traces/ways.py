@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator, Sized
 from contextlib import contextmanager
 from functools import cached_property
 from math import prod
-from typing import Protocol
+from typing import Protocol, cast
 
 import numpy as np
 
 from emulator.arrays import Floats, Floats32, Ints
-from emulator.ports import SampleReader
+from emulator.ports import SampleReader, Tokens, WithTargets
 from emulator.storage.stateful import Stateful
 
 AT_ONCE = 2**22
@@ -106,9 +106,23 @@ class Ways(Stateful):
         return self._reader.num_labels
 
     @property
+    def tokens(self) -> Tokens | None:
+        """What the tokens are that the samples consist of; None: they are none."""
+        return getattr(self._reader, "tokens", None)
+
+    @property
     def integers(self) -> bool:
-        """Whether features are whole numbers."""
-        return bool(getattr(self._reader, "integers", False))
+        """Whether features are whole numbers, as tokens are."""
+        return self.tokens is not None
+
+    @property
+    def num_targets(self) -> int:
+        """K, the number of targets that samples have beside their label."""
+        return int(getattr(self._reader, "num_targets", 0))
+
+    def targets(self, rows: Ints) -> Floats32:
+        """(n, K) the targets of rows (n,), however they are read."""
+        return cast(WithTargets, self._reader).targets(rows % len(self))
 
     def features(self, rows: Ints) -> Floats32:
         """(n, *sample_shape) the features of rows (n,)."""

@@ -55,6 +55,7 @@ class Prior(Adaptation):
 
     Settings = PriorSettings
     settings: PriorSettings
+    needs_labels = True
 
     @property
     def needs_label_shares(self) -> bool:

@@ -54,6 +54,7 @@ class Relabelled(Adaptation):
 
     Settings = RelabelledSettings
     settings: RelabelledSettings
+    needs_labels = True
     state_fields = ("_means",)
     late_modules = ("scipy.optimize",)
 

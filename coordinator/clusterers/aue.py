@@ -71,6 +71,7 @@ class Aue(Clusterer):
     settings: AueSettings
     state_fields = ("_step", "_weights")
     serves_several: ClassVar[bool] = True
+    needs_labels = True
     by_client: ClassVar[bool] = False
 
     def __init__(self, settings: AueSettings) -> None:

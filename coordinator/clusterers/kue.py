@@ -57,6 +57,7 @@ class Kue(Clusterer):
     Settings = KueSettings
     settings: KueSettings
     needs_whole_rounds = True
+    needs_labels = True
     state_fields = ("_step", "_kappas")
     serves_several: ClassVar[bool] = True
 

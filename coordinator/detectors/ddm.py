@@ -44,6 +44,10 @@ class Ddm(Columns):
     threshold = "threshold"
     domain = (0.0, 1.0)
 
+    def __init__(self, settings: DdmSettings) -> None:
+        super().__init__(settings)
+        self.needs_labels = settings.signal == "errors"
+
     @property
     def columns(self) -> Mapping[str, Column]:
         return {

@@ -50,6 +50,10 @@ class Eddm(Columns):
     settings: EddmSettings
     threshold = "beta"
 
+    def __init__(self, settings: EddmSettings) -> None:
+        super().__init__(settings)
+        self.needs_labels = settings.signal == "errors"
+
     @property
     def columns(self) -> Mapping[str, Column]:
         return {

@@ -79,6 +79,7 @@ class Stepd(Detector):
     settings: StepdSettings
     threshold = "significance"
     watches = "arrivals"
+    needs_labels = True
     state_fields = ("_num_clients", "_correct", "_total", "_scores")
 
     def __init__(self, settings: StepdSettings) -> None:

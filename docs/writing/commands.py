@@ -40,7 +40,7 @@ VARIABLES = (
     ("GLOO_SOCKET_IFNAME", "network interface between the ranks of torchrun; read by PyTorch"),
 )
 
-OPTIONS = ("option", "value", "default", "what it does")
+OPTIONS = ("option", "value", "default", "meaning")
 """The columns of a table of options."""
 
 BUILDER_OPTIONS = """\
@@ -63,7 +63,7 @@ def commands_page() -> str:
         "Every code but 0 comes with a line on standard error that gives the reason.",
         table(("code", "meaning", "error"), list(_exit_codes())),
         heading(2, "Environment variables"),
-        table(("variable", "what it does"), [(code(name), prose(about)) for name, about in VARIABLES]),
+        table(("variable", "meaning"), [(code(name), prose(about)) for name, about in VARIABLES]),
     )
 
 

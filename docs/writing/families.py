@@ -100,5 +100,22 @@ FAMILIES: Mapping[str, Family] = {
         "rise to 54, above one model.",
         is_personal=True,
     ),
+    "regression": Family(
+        "Numbers",
+        "regression/power",
+        ("global", "tuned", "fedper", "ifca-16", "fielding", "oracle"),
+        "After thirteen minutes the line of targets shifts in three of four groups. The oracle stays above 50"
+        " percent within tolerance and rises to 78; IFCA of 16 models falls to 41 and rises to 74. One model "
+        "falls from 53 to 14, one that clients tune to 48, Fielding by gradients to 36.",
+        is_personal=True,
+    ),
+    "text": Family(
+        "Texts",
+        "text/authors",
+        ("global", "wide", "tuned", "ifca-8", "fielding", "fielding-gradient"),
+        "Clients go over to other authors all along. Fielding, told authors, stays at 38 to 40 percent of "
+        "tokens right, Fielding by gradients at 37 to 38; IFCA of eight models rises from 29 to 36, a model "
+        "that clients tune from 34 to 35, one model and a wide one from 28 to 34.",
+    ),
 }
 """By folder of `experiments/configs/`."""

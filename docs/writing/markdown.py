@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from itertools import pairwise
 
-WRITTEN = "<!-- Written by `make reference` from the classes: change those, not this page. -->"
+WRITTEN = "<!-- Written by `make reference` -->"
 """The first line of every page."""
 
 CODE = re.compile(r"`[^`]*`")

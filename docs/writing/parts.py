@@ -12,7 +12,7 @@ from experiments.part_facts import PartFacts, part_facts
 from experiments.part_kinds import PartKind, part_kinds
 from experiments.setting_facts import REQUIRED, UNSET, SettingFacts
 
-HEADINGS = ("setting", "type and bounds", "default", "meaning")
+HEADINGS = ("setting", "values", "default", "meaning")
 """The columns of a table of settings."""
 
 STATE = "State: "

@@ -132,6 +132,7 @@ _HEADER: Mapping[str, tuple[Any, str]] = {
         at_least("client_distance", {"kind": NAME, "distance": NAME}) | None,
         "must be an object with a kind and a distance",
     ),
+    "objective": (at_least("objective", {"kind": NAME, "word": NAME}), "must be an object: kind and word"),
     "solver": (
         exactly(
             "solver",

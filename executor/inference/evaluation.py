@@ -13,14 +13,17 @@ from torch.nn import functional
 
 from emulator.arrays import Floats, Floats32, Ints
 from emulator.messages import Combine, Evaluation, InferencePlan, SampleRanges
+from executor.flat import FlatModel
 from executor.inference.prediction import EVALUATION_BATCH, Predictor, Use
+from executor.objectives.base import Objective
+from executor.objectives.labels import is_labels
 from executor.parallel import Threads
 from executor.ranges import rows_of, slabs
 
 SLAB = (
     4 * EVALUATION_BATCH
 )  # samples of one model; smaller slabs are slower, larger ones too few to share out
-AT_ONCE = 200_000  # samples times labels in a slab, where clients are served by several models
+AT_ONCE = 200_000  # samples times outputs in a slab, where clients are served by several models
 
 
 def evaluate(
@@ -50,7 +53,7 @@ def evaluate(
     return Evaluation(accuracy, loss)
 
 
-def cut(plan: InferencePlan, samples: SampleRanges, num_labels: int, dense: bool) -> list[Ints]:
+def cut(plan: InferencePlan, samples: SampleRanges, num_outputs: int, dense: bool) -> list[Ints]:
     """The clients of each slab; slabs are evaluated independently of one another.
 
     Where every client is served by at most one model, a slab has the clients of one model. Clients without a
@@ -62,7 +65,7 @@ def cut(plan: InferencePlan, samples: SampleRanges, num_labels: int, dense: bool
         return _cut_by_size(counts)
     if not _served_by_one(plan):
         weighed = np.where(plan.used.any(axis=1), counts, 0)
-        return list(slabs(weighed, AT_ONCE // num_labels))
+        return list(slabs(weighed, max(1, AT_ONCE // num_outputs)))
     serves = _serves(plan)
     cut_slabs = []
     for model in np.unique(serves[serves >= 0]):
@@ -86,7 +89,7 @@ def _cut_by_size(counts: Ints) -> list[Ints]:
 def _by_own(predictor: Predictor, models: Floats32, samples: SampleRanges) -> Evaluation:
     """Evaluate each of n clients with its row of `models` (n, P), all at once."""
     rows, counts = rows_of(samples, np.arange(len(models)))
-    results = _OfSamples(np.zeros(len(rows)), np.zeros(len(rows)))
+    results = _OfSamples(predictor.model.objective, np.zeros(len(rows)), np.zeros(len(rows)))
     logits, labels = predictor.of_each(torch.from_numpy(models), rows, counts)
     results.add(slice(None), logits, labels)
     return Evaluation(_means(results.correct, counts), _means(results.loss, counts))
@@ -106,7 +109,7 @@ def _by_one(predictor: Predictor, models: Floats32, plan: InferencePlan, samples
     for model in np.unique(serves[serves >= 0]):
         clients = np.flatnonzero(serves == model)
         rows, counts = rows_of(samples, clients)
-        results = _OfSamples(np.zeros(len(rows)), np.zeros(len(rows)))
+        results = _OfSamples(predictor.model.objective, np.zeros(len(rows)), np.zeros(len(rows)))
         use = _as_read(plan, np.repeat(clients, counts), np.repeat(column[clients], counts), results.add)
         predictor.of_one(models[model], rows, use)
         accuracy[clients] = _means(results.correct, counts)
@@ -122,7 +125,8 @@ def _by_many(
     served = plan.used
     counts = np.where(served.any(axis=1), samples.counts(), 0)
     clients = np.flatnonzero(counts > 0)
-    tally = _Tally(int(counts[clients].sum()), predictor.model.num_labels, plan.combine)
+    tally_of = _Tally if is_labels(predictor.model.objective) else _Mean
+    tally = tally_of(int(counts[clients].sum()), predictor.model, plan.combine)
     begins = np.cumsum(counts[clients]) - counts[clients]
     for model in np.unique(plan.models[clients][served[clients]]):
         for column in range(plan.models.shape[1]):
@@ -179,22 +183,23 @@ def _as_read(plan: InferencePlan, owners: Ints, columns: Ints, use: Use) -> Use:
 
 @dataclass(frozen=True)
 class _OfSamples:
-    """The results of one model on each sample: `correct` is 1.0 or 0.0; `loss` is the cross-entropy."""
+    """The results of one model on each sample, by the objective: `correct` are its hits."""
 
+    objective: Objective
     correct: Floats
     loss: Floats
 
     def add(self, part: slice, logits: Tensor, labels: Tensor) -> None:
-        self.correct[part] = (logits.argmax(dim=1) == labels).numpy()
-        self.loss[part] = functional.cross_entropy(logits, labels, reduction="none").numpy()
+        self.correct[part] = self.objective.hits(logits, labels).numpy()
+        self.loss[part] = self.objective.losses(logits, labels).numpy()
 
 
 class _Tally:
     """The combined predictions of the models added so far, sample by sample."""
 
-    def __init__(self, num_samples: int, num_labels: int, combine: Combine) -> None:
+    def __init__(self, num_samples: int, model: FlatModel, combine: Combine) -> None:
         self._combine = combine
-        self._shares = np.zeros((num_samples, num_labels))
+        self._shares = np.zeros((num_samples, model.num_outputs))
         self._labels = np.zeros(num_samples, dtype=np.int64)
         self._loss = np.zeros(num_samples)  # used for votes: the weighted mean of the models' losses
         self._log_probability = np.full(num_samples, -np.inf)  # used for probabilities: of the true label
@@ -231,6 +236,35 @@ class _Tally:
             logits, labels = torch.from_numpy(self._shares), torch.from_numpy(self._labels)
             return correct, functional.cross_entropy(logits, labels, reduction="none").numpy()
         return correct, self._loss if self._combine == "votes" else -self._log_probability
+
+
+class _Mean:
+    """The weighted mean of what the models added so far predict, sample by sample, for other objectives."""
+
+    def __init__(self, num_samples: int, model: FlatModel, combine: Combine) -> None:
+        self._objective, self._of_outputs = model.objective, combine == "logits"
+        shape = model.objective.output_shape(model.sample_shape, model.num_outputs)
+        self._mean = torch.zeros(num_samples, *shape, dtype=torch.float64)
+        self._targets: Tensor | None = None
+
+    def add(self, positions: Ints, weights: Floats, part: slice, outputs: Tensor, targets: Tensor) -> None:
+        """Add one model's outputs, as `_Tally.add` its logits."""
+        place = torch.from_numpy(positions[part])
+        outputs = outputs.double()
+        predicted = outputs if self._of_outputs else self._objective.predicted(outputs)
+        shares = torch.from_numpy(weights[part]).view(-1, *[1] * (outputs.dim() - 1))
+        self._mean.index_add_(0, place, predicted * shares)
+        if self._targets is None:
+            self._targets = targets.new_zeros(len(self._mean), *targets.shape[1:])
+        self._targets[place] = targets
+
+    def outcome(self) -> tuple[Floats, Floats]:
+        """For each sample, its hits and its loss with the mean."""
+        if self._targets is None:
+            return np.zeros(0), np.zeros(0)
+        outputs = self._mean if self._of_outputs else self._objective.outputs_of(self._mean)
+        both = outputs, self._targets
+        return self._objective.hits(*both).numpy(), self._objective.losses(*both).numpy()
 
 
 def _means(values: Floats, counts: Ints) -> Floats:

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn import functional
 
 from emulator.arrays import Floats32, Ints
 from emulator.messages import SampleRanges
@@ -37,9 +36,9 @@ def gradients(
         rows, counts = rows_of(samples, requests)
         filled = requests[counts > 0]
         features = inputs(predictor.reader, rows)
-        labels = torch.from_numpy(predictor.reader.labels(rows))
+        targets = predictor.model.objective.targets(predictor.reader, rows)
         into = torch.from_numpy(found)[torch.from_numpy(filled)]
-        of_slab(predictor, torch.tensor(parameters), features, labels, counts[counts > 0], into)
+        of_slab(predictor, torch.tensor(parameters), features, targets, counts[counts > 0], into)
         found[filled] = into.numpy()
 
     threads.run(differentiate_slab, wanted)
@@ -47,7 +46,7 @@ def gradients(
 
 
 def _by_autograd(
-    predictor: Predictor, parameters: Tensor, features: Tensor, labels: Tensor, counts: Ints, into: Tensor
+    predictor: Predictor, parameters: Tensor, features: Tensor, targets: Tensor, counts: Ints, into: Tensor
 ) -> None:
     """Write into `into` (n, P) the gradient of each of n requests, `counts` (n,) samples each, in order."""
     model = predictor.model
@@ -59,7 +58,7 @@ def _by_autograd(
         for first in range(end - count, end, EVALUATION_BATCH):
             batch = slice(first, min(first + EVALUATION_BATCH, end))
             logits = model.logits(named, features[batch], "scoring")
-            loss = functional.cross_entropy(logits, labels[batch], reduction="sum") / count
+            loss = model.objective.losses(logits, targets[batch]).sum() / count
             found = torch.autograd.grad(loss, wanted, materialize_grads=True)
             for name, gradient in zip(model.trainable, found, strict=True):
                 parts[name].add_(gradient)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
+from math import prod
 
 import numpy as np
 import torch
@@ -18,6 +19,7 @@ from torch import Tensor
 from emulator.arrays import Floats32, Ints
 from emulator.ports import SampleReader
 from executor.flat import FlatModel, inputs
+from executor.objectives.labels import is_labels
 from executor.training.layers import Layers
 
 EVALUATION_BATCH = 512  # samples: a block
@@ -28,11 +30,12 @@ FEW = 8
 Fewer left over whole blocks stay a batch of their own; all else is joined, and no bit of a result changes.
 """
 
+MOST_OUTPUTS = 2**25  # of all samples and models in a batch, where models tell tokens or numbers
 ACTIVATIONS = 4_000_000  # outputs of the widest layer, over all models, in a batch of several models
 
 
 Use = Callable[[slice, Tensor, Tensor], None]
-"""Consumes a batch of b rows: their slice of all rows, their logits or embeddings, their labels (b,)."""
+"""Consumes a batch of b rows: their slice of all rows, their outputs or embeddings, their targets."""
 
 
 @dataclass(frozen=True)
@@ -44,9 +47,10 @@ class Predictor:
     dense: bool
 
     def of_one(self, parameters: Floats32, rows: Ints, use: Use) -> None:
-        """Call `use` for each batch of `rows`, with logits (b, num_labels) of a model that serves clients."""
+        """Call `use` for each batch of `rows`, with outputs of a model that serves clients."""
         with self.model.bound(self.model.named(torch.tensor(parameters)), "serving") as module:
-            self._batches(rows, borders_of_one(len(rows), self._blocks), module, use)
+            size, blocks = self.batch_of_many(1), borders_of_one(len(rows), self._blocks)
+            self._batches(rows, blocks if self._tells_labels else borders(len(rows), size), module, use)
 
     def embed(self, parameters: Floats32, rows: Ints, use: Use) -> None:
         """Call `use` for each batch of `rows`, with embeddings (b, D) instead of logits."""
@@ -54,7 +58,10 @@ class Predictor:
         self._batches(rows, borders(len(rows), EVALUATION_BATCH), lambda x: self.model.embed(named, x), use)
 
     def of_many(self, models: Floats32, rows: Ints, use: Use) -> None:
-        """Call `use` for each batch of `rows`, with logits (m, num_labels, b) of `models` (m, P)."""
+        """Call `use` for each batch of `rows`, with outputs of `models` (m, P).
+
+        Those of labels are (m, num_outputs, b), others (m, b, *output_shape).
+        """
         flat = torch.tensor(models)
         if self.dense:
             layers = Layers.of(self.model, flat)
@@ -66,13 +73,14 @@ class Predictor:
 
             def stacked_logits(features: Tensor) -> Tensor:
                 logits = [self.model.logits(named, features, "scoring") for named in models_named]
-                return torch.stack(logits).mT
+                stacked = torch.stack(logits)
+                return stacked.mT if self._tells_labels else stacked
 
-            self._batches(rows, borders(len(rows), EVALUATION_BATCH), stacked_logits, use)
+            self._batches(rows, borders(len(rows), self.batch_of_many(len(models))), stacked_logits, use)
 
     @torch.inference_mode()
     def of_each(self, models: Tensor, rows: Ints, counts: Ints) -> tuple[Tensor, Tensor]:
-        """The logits (b, num_labels) of m dense `models` (m, P), each on its own samples, and their labels.
+        """The logits (b, num_outputs) of m dense `models` (m, P), each on its own samples, and their labels.
 
         The `rows` (b,) are those of the first model, then those of the next; `counts` (m,) has their numbers.
         """
@@ -86,13 +94,20 @@ class Predictor:
         # NOTE: whole rows are copied; an index for each of two axes takes each number by itself, far slower.
         logits = Layers.of(self.model, models).activations(padded.view(len(counts), most, -1))[-1]
         logits = logits.mT.flatten(0, 1).index_select(0, place)
-        return logits, torch.from_numpy(self.reader.labels(rows))
+        return logits, self.model.objective.targets(self.reader, rows)
 
     def batch_of_many(self, num_models: int) -> int:
         """The number of samples in a batch of `of_many` for `num_models` models."""
+        if not self._tells_labels:
+            outputs = self.model.objective.output_shape(self.model.sample_shape, self.model.num_outputs)
+            return min(EVALUATION_BATCH, max(1, MOST_OUTPUTS // (num_models * prod(outputs))))
         if not self.dense:
             return EVALUATION_BATCH
         return max(EVALUATION_BATCH, ACTIVATIONS // (num_models * self._widest))
+
+    @property
+    def _tells_labels(self) -> bool:
+        return is_labels(self.model.objective)
 
     @cached_property
     def _blocks(self) -> int:
@@ -113,7 +128,8 @@ class Predictor:
     ) -> None:
         for first, last in pairwise(batch_borders):
             features = inputs(self.reader, rows[first:last])
-            use(slice(first, last), logits(features), torch.from_numpy(self.reader.labels(rows[first:last])))
+            targets = self.model.objective.targets(self.reader, rows[first:last])
+            use(slice(first, last), logits(features), targets)
 
 
 def borders(num_rows: int, size: int) -> list[int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from math import prod
 
 import numpy as np
@@ -12,6 +13,8 @@ from torch import Tensor
 from emulator.arrays import Floats, Floats32, Ints
 from emulator.messages import METRICS_BY_LABEL, Metric, SampleRanges, Scores
 from executor.inference.prediction import EVALUATION_BATCH, Predictor
+from executor.objectives.base import Objective
+from executor.objectives.labels import is_labels
 from executor.parallel import Threads
 from executor.ranges import rows_of, slabs
 
@@ -31,7 +34,7 @@ def score(
     `wanted`: some of the slabs that `cut` returns; only their requests are scored, and the others' sums are
     zero.
     """
-    counts, labels = samples.counts(), predictor.model.num_labels
+    counts, labels = samples.counts(), predictor.model.num_outputs
     sums: dict[Metric, Floats] = {name: np.zeros((len(counts), len(models))) for name in metrics}
     for name in sorted(METRICS_BY_LABEL & metrics):
         sums[name] = np.zeros((len(counts), len(models), labels, labels))
@@ -76,28 +79,42 @@ def _of_samples(
     """
     terms: dict[Metric, Floats] = {name: np.empty((len(models), len(rows))) for name in metrics}
     if "log_probabilities" in metrics:
-        terms["log_probabilities"] = np.empty((len(models), len(rows), predictor.model.num_labels))
+        terms["log_probabilities"] = np.empty((len(models), len(rows), predictor.model.num_outputs))
 
-    def add_batch(part: slice, logits: Tensor, labels: Tensor) -> None:
-        if not metrics.isdisjoint(("correct", "confusion")):
-            # NOTE: `max` also picks the first of equals; argmax takes ten times as long over a middle axis.
-            likeliest = logits.max(dim=1).indices
-            if "correct" in metrics:
-                terms["correct"][:, part] = (likeliest == labels).numpy()
-            if "confusion" in metrics:
-                terms["confusion"][:, part] = (labels * logits.shape[1] + likeliest).numpy()
-        if "log_probabilities" in metrics:
-            terms["log_probabilities"][:, part] = torch.log_softmax(logits, 1).mT.numpy()
-        if not metrics.isdisjoint(("loss", "true_class_error")):
-            true_labels = labels.expand(len(models), 1, -1)
-            log_probability = torch.log_softmax(logits, 1).gather(1, true_labels)[:, 0]
-            if "loss" in metrics:
-                terms["loss"][:, part] = -log_probability.numpy()
-            if "true_class_error" in metrics:
-                terms["true_class_error"][:, part] = (1 - log_probability.exp()).square_().numpy()
-
-    predictor.of_many(models, rows, add_batch)
+    objective = predictor.model.objective
+    add = _add_labels if is_labels(objective) else partial(_add_others, objective)
+    predictor.of_many(models, rows, partial(add, terms))
     return terms
+
+
+def _add_labels(terms: dict[Metric, Floats], part: slice, logits: Tensor, labels: Tensor) -> None:
+    """Write into `terms` (m, rows) what the logits (m, L, b) of m models say of samples with labels (b,)."""
+    if not terms.keys().isdisjoint(("correct", "confusion")):
+        # NOTE: `max` also picks the first of equals; argmax takes ten times as long over a middle axis.
+        likeliest = logits.max(dim=1).indices
+        if "correct" in terms:
+            terms["correct"][:, part] = (likeliest == labels).numpy()
+        if "confusion" in terms:
+            terms["confusion"][:, part] = (labels * logits.shape[1] + likeliest).numpy()
+    if "log_probabilities" in terms:
+        terms["log_probabilities"][:, part] = torch.log_softmax(logits, 1).mT.numpy()
+    if not terms.keys().isdisjoint(("loss", "true_class_error")):
+        true_labels = labels.expand(len(logits), 1, -1)
+        log_probability = torch.log_softmax(logits, 1).gather(1, true_labels)[:, 0]
+        if "loss" in terms:
+            terms["loss"][:, part] = -log_probability.numpy()
+        if "true_class_error" in terms:
+            terms["true_class_error"][:, part] = (1 - log_probability.exp()).square_().numpy()
+
+
+def _add_others(
+    objective: Objective, terms: dict[Metric, Floats], part: slice, outputs: Tensor, targets: Tensor
+) -> None:
+    """Write into `terms` (m, rows) the hits and losses of m models' `outputs` (m, b, *output_shape)."""
+    for name, values in terms.items():
+        assert name in ("correct", "loss"), "the other metrics are of labels"
+        of = objective.hits if name == "correct" else objective.losses
+        values[:, part] = torch.stack([of(each, targets) for each in outputs]).numpy()
 
 
 def _summed(values: Floats, lengths: Ints, cells: tuple[int, ...]) -> Floats:

@@ -71,12 +71,19 @@ def assembled(kind: type[nn.Module], members: Mapping[str, Any]) -> nn.Module:
     return module
 
 
-def descent(module: nn.Module, features: torch.Tensor, labels: torch.Tensor) -> Callable[[], None]:
-    """A plain SGD step on one batch, with cross entropy, as the local training of a run does it."""
+def descent(module: nn.Module, features: torch.Tensor, targets: torch.Tensor) -> Callable[[], None]:
+    """A plain SGD step on one batch, as the local training of a run does it.
+
+    `targets` are labels or tokens, whole numbers, with cross-entropy; or numbers, with squared errors.
+    """
     parameters = [part for part in module.train().parameters() if part.requires_grad]
 
     def step() -> None:
-        loss = functional.cross_entropy(module(features), labels)
+        outputs = module(features)
+        if targets.is_floating_point():
+            loss = functional.mse_loss(outputs, targets)
+        else:
+            loss = functional.cross_entropy(outputs.flatten(0, -2), targets.flatten())
         gradients = torch.autograd.grad(loss, parameters, materialize_grads=True)
         with torch.no_grad():
             for part, gradient in zip(parameters, gradients, strict=True):
@@ -110,14 +117,15 @@ def timed(
 def main(
     build: Callable[[], nn.Module],
     sample_shape: tuple[int, ...],
-    num_labels: int,
+    num_outputs: int,
     batch_size: int,
     integers: bool,
+    reads: str,
 ) -> int | str:
     """Time steps on `batch_size` samples and print the row of this device, with a header.
 
-    Samples are drawn; where they are `integers`, as tokens, all are 1. Returns what `sys.exit` takes: 0, or
-    what is wrong.
+    Samples are drawn; where they are `integers`, as tokens, all are 1. `reads` is what the objective is
+    about: "labels", "tokens" or "targets". Returns what `sys.exit` takes: 0, or what is wrong.
     """
     options = _options()
     if options.threads is not None:
@@ -126,7 +134,11 @@ def main(
     shape = (batch_size, *sample_shape)
     try:
         features = torch.ones(shape, dtype=torch.int64) if integers else torch.rand(shape)
-        seconds = timed(descent(build(), features, torch.randint(num_labels, (batch_size,))))
+        told = (batch_size, *sample_shape) if reads == "tokens" else (batch_size,)
+        targets = torch.randint(num_outputs, told)
+        if reads == "targets":
+            targets = torch.rand(batch_size, num_outputs)
+        seconds = timed(descent(build(), features, targets))
     except (MemoryError, RuntimeError) as error:
         if isinstance(error, RuntimeError) and not any(text in str(error) for text in OUT_OF_MEMORY):
             raise

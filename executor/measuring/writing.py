@@ -16,7 +16,7 @@ OF_EVERY_MODULE = frozenset(vars(nn.Module()))
 
 
 def written(
-    kind: str, spec: ModelSpec, sample_shape: tuple[int, ...], num_labels: int
+    kind: str, spec: ModelSpec, sample_shape: tuple[int, ...], num_outputs: int
 ) -> tuple[str, list[str]]:
     """An expression that makes the module of a model, and what it calls, as "module:name".
 
@@ -29,9 +29,9 @@ def written(
     recipe: Any = spec
     if hasattr(spec, "made_of"):
         name = kind if is_own(kind) else f"{recipe.made_of.__module__}:{recipe.made_of.__qualname__}"
-        return f"{name.replace(':', '.')}(**{recipe.arguments(sample_shape, num_labels)!r})", [name]
+        return f"{name.replace(':', '.')}(**{recipe.arguments(sample_shape, num_outputs)!r})", [name]
     kinds: set[str] = set()
-    return _layer(spec.build(sample_shape, num_labels), kinds, is_ours(type(spec))), sorted(kinds)
+    return _layer(spec.build(sample_shape, num_outputs), kinds, is_ours(type(spec))), sorted(kinds)
 
 
 def _layer(layer: nn.Module, kinds: set[str], is_known: bool) -> str:
@@ -66,10 +66,12 @@ def _arguments(layer: nn.Module) -> str:
     NOTE: not its `repr`, which leaves out what the layer computes with, as `ceil_mode`.
     """
     given = []
-    for argument in inspect.signature(type(layer)).parameters.values():
+    recurrent = isinstance(layer, nn.RNNBase)  # whose own signatures are (*args, **kwargs)
+    signature = inspect.signature(nn.RNNBase if recurrent else type(layer))
+    for argument in [*signature.parameters.values()][recurrent:]:  # without the mode
         value = getattr(layer, argument.name, argument.default)  # which has no `device`, `args` and the like
         if argument.name == "bias":
-            value = value is not None
+            value = value is not None and value is not False
         if value is not argument.empty and value != argument.default:
             given.append(f"{argument.name}={value!r}")
     return ", ".join(given)

@@ -13,6 +13,7 @@ MODELS: Registry[type[ModelSpec]] = Registry(
     "model",
     "driftscale.model",
     {
+        "char_lstm": "executor.models.char_lstm:CharLstm",
         "cnn": "executor.models.cnn:Cnn",
         "context": "executor.models.context:Context",
         "linear": "executor.models.linear:Linear",
@@ -24,9 +25,11 @@ MODELS: Registry[type[ModelSpec]] = Registry(
         "resnet18": "executor.models.resnet18:Resnet18",
         "shufflenet_v2": "executor.models.shufflenet_v2:ShufflenetV2",
         "vit_tiny": "executor.models.vit_tiny:VitTiny",
+        "word_transformer": "executor.models.word_transformer:WordTransformer",
     },
     loads_late=True,
     settings={
+        "char_lstm": "executor.models.settings:CharLstmSettings",
         "cnn": "executor.models.settings:CnnSettings",
         "context": "executor.models.settings:ContextSettings",
         "linear": "emulator.plugins:NoSettings",
@@ -38,6 +41,7 @@ MODELS: Registry[type[ModelSpec]] = Registry(
         "resnet18": "executor.models.settings:StemAndNormSettings",
         "shufflenet_v2": "executor.models.settings:StemAndNormSettings",
         "vit_tiny": "executor.models.settings:VitTinySettings",
+        "word_transformer": "executor.models.settings:WordTransformerSettings",
     },
     base="executor.models.base:ModelSpec",
     taken="executor.models.module:as_model",

@@ -14,7 +14,7 @@ from emulator import plugins
 
 
 class ModelSpec(plugins.Configured, ABC):
-    """Base of the models; the shape of samples and the number of labels come from the trace.
+    """Base of the models; the shape of samples and the number of outputs come from the trace.
 
     `stacks` and `dense` decide which training strategy `auto` chooses on a CPU.
 
@@ -24,6 +24,8 @@ class ModelSpec(plugins.Configured, ABC):
         dense: Whether the model is a sequence of affine maps of the flattened sample with ReLU between them,
             and nothing else. The parameter vector has each layer's weights and then its biases, layer by
             layer; a vector named `mask`, by which the features are multiplied, may come first.
+        tells_next_token: Whether samples are token ids, and outputs are a logit for each token of the
+            vocabulary, at each token of a sample. One of ours without it takes no tokens.
         has_values: Whether initial values are those with which the module is built, instead of ours for the
             layers that we know; it is then never built on the meta device.
     """
@@ -31,15 +33,18 @@ class ModelSpec(plugins.Configured, ABC):
     chance: ClassVar[str] = "a module is built by torch's chance alone, which is seeded for it"
     stacks: bool | None = None
     dense: bool = False
+    tells_next_token: bool = False
     has_values: bool = False
 
     @abstractmethod
-    def build(self, sample_shape: tuple[int, ...], num_labels: int) -> nn.Module:
-        """A module that maps samples of shape (n, *sample_shape) to logits of shape (n, num_labels).
+    def build(self, sample_shape: tuple[int, ...], num_outputs: int) -> nn.Module:
+        """A module that maps samples of shape (n, *sample_shape) to outputs of shape (n, num_outputs).
+
+        Where outputs are of each token, as those of the objective `next_token`, it is (n, T, num_outputs).
 
         Args:
             sample_shape: The shape of one sample's features.
-            num_labels: The number of labels.
+            num_outputs: The number of outputs: of labels, by default.
 
         Returns:
             A module of any layers, but for what `executor.probing` refuses.

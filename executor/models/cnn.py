@@ -25,7 +25,7 @@ class Cnn(ModelSpec):
     Source: ours, of a common form.
 
     >>> import torch
-    >>> model = Cnn(Cnn.Settings(channels=(4,), padding=0)).build((6, 6), num_labels=10)
+    >>> model = Cnn(Cnn.Settings(channels=(4,), padding=0)).build((6, 6), num_outputs=10)
     >>> sum(parameter.numel() for parameter in model.parameters())
     210
     >>> model(torch.zeros(5, 6, 6)).shape
@@ -36,7 +36,7 @@ class Cnn(ModelSpec):
 
     stacks = False
 
-    def build(self, sample_shape: tuple[int, ...], num_labels: int) -> nn.Module:
+    def build(self, sample_shape: tuple[int, ...], num_outputs: int) -> nn.Module:
         inputs, height, width = image_shape("cnn", sample_shape)
         padding = self._padding(min(height, width))
         blocks: list[nn.Module] = [ChannelsLast()]
@@ -49,7 +49,7 @@ class Cnn(ModelSpec):
         for outputs in self.settings.hidden:
             blocks += [nn.Linear(inputs, outputs), nn.ReLU()]
             inputs = outputs
-        return nn.Sequential(*blocks, nn.Linear(inputs, num_labels))
+        return nn.Sequential(*blocks, nn.Linear(inputs, num_outputs))
 
     def _padding(self, side: int) -> int:
         """The padding to use for images whose shorter side has `side` pixels.

@@ -23,7 +23,7 @@ class Context(ModelSpec):
 
     Source: ours.
 
-    >>> model = Context(Context.Settings(inner="linear", size=2)).build((6,), num_labels=3)
+    >>> model = Context(Context.Settings(inner="linear", size=2)).build((6,), num_outputs=3)
     >>> [parameter.numel() for parameter in model.parameters()]
     [18, 3]
     """
@@ -35,8 +35,8 @@ class Context(ModelSpec):
         self._inner = _dense(settings, "context")
         self.stacks, self.dense = self._inner.stacks, True
 
-    def build(self, sample_shape: tuple[int, ...], num_labels: int) -> nn.Module:
-        return self._inner.build(sample_shape, num_labels)
+    def build(self, sample_shape: tuple[int, ...], num_outputs: int) -> nn.Module:
+        return self._inner.build(sample_shape, num_outputs)
 
 
 class Mixture(ModelSpec):
@@ -50,7 +50,7 @@ class Mixture(ModelSpec):
 
     Source: Jacobs, Jordan, Nowlan and Hinton 1991, with the means of logits for those of outputs.
 
-    >>> model = Mixture(Mixture.Settings(inner="linear", size=2, experts=2)).build((6,), num_labels=3)
+    >>> model = Mixture(Mixture.Settings(inner="linear", size=2, experts=2)).build((6,), num_outputs=3)
     >>> [parameter.numel() for parameter in model.parameters()]
     [4, 2, 12, 3, 12, 3]
     """
@@ -63,14 +63,14 @@ class Mixture(ModelSpec):
         super().__init__(settings)
         self._inner = _dense(settings, "mixture")
 
-    def build(self, sample_shape: tuple[int, ...], num_labels: int) -> nn.Module:
+    def build(self, sample_shape: tuple[int, ...], num_outputs: int) -> nn.Module:
         size, features = self.settings.size, prod(sample_shape) - self.settings.size
         if features < 1:
             raise ConfigurationError(
                 f"mixture: the last size = {size} numbers of a sample are its context, and samples of shape "
                 f"{sample_shape} have no others; lower size"
             )
-        experts = [self._inner.build((features,), num_labels) for _ in range(self.settings.experts)]
+        experts = [self._inner.build((features,), num_outputs) for _ in range(self.settings.experts)]
         return Experts(nn.Linear(size, len(experts)), experts)
 
 

@@ -17,7 +17,7 @@ class Linear(ModelSpec):
     Source: ours: multinomial logistic regression.
 
     >>> import torch
-    >>> model = Linear(Linear.Settings()).build((2, 3), num_labels=3)
+    >>> model = Linear(Linear.Settings()).build((2, 3), num_outputs=3)
     >>> sum(parameter.numel() for parameter in model.parameters())
     21
     >>> model(torch.zeros(5, 2, 3)).shape
@@ -27,5 +27,5 @@ class Linear(ModelSpec):
     stacks = True
     dense = True
 
-    def build(self, sample_shape: tuple[int, ...], num_labels: int) -> nn.Module:
-        return nn.Sequential(nn.Flatten(), nn.Linear(prod(sample_shape), num_labels))
+    def build(self, sample_shape: tuple[int, ...], num_outputs: int) -> nn.Module:
+        return nn.Sequential(nn.Flatten(), nn.Linear(prod(sample_shape), num_outputs))

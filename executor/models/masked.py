@@ -23,7 +23,7 @@ class Masked(ModelSpec):
 
     Source: Cano and Krawczyk 2020 (KUE), in the form that FedDrift (AISTATS 2023) compares with.
 
-    >>> model = Masked(Masked.Settings(inner="linear")).build((4,), num_labels=3)
+    >>> model = Masked(Masked.Settings(inner="linear")).build((4,), num_outputs=3)
     >>> [parameter.numel() for parameter in model.parameters() if parameter.requires_grad]
     [12, 3]
     >>> model.mask.data = torch.tensor([1.0, 1.0, 0.0, 1.0])
@@ -40,8 +40,8 @@ class Masked(ModelSpec):
         self.stacks, self.has_values = self._inner.stacks, self._inner.has_values
         self.dense = self._inner.dense and not isinstance(self._inner, Masked)
 
-    def build(self, sample_shape: tuple[int, ...], num_labels: int) -> nn.Module:
-        inner = self._inner.build(sample_shape, num_labels)
+    def build(self, sample_shape: tuple[int, ...], num_outputs: int) -> nn.Module:
+        inner = self._inner.build(sample_shape, num_outputs)
         return FeatureMask(prod(sample_shape), inner, self.settings.feddrift_unmasked_inference)
 
 

@@ -19,7 +19,7 @@ class Mlp(ModelSpec):
     Source: ours; FedDrift (AISTATS 2023) has one hidden layer of twice as many units as features.
 
     >>> import torch
-    >>> model = Mlp(Mlp.Settings(hidden=(5,))).build((2, 3), num_labels=3)
+    >>> model = Mlp(Mlp.Settings(hidden=(5,))).build((2, 3), num_outputs=3)
     >>> sum(parameter.numel() for parameter in model.parameters())
     53
     >>> model(torch.zeros(4, 2, 3)).shape
@@ -31,9 +31,9 @@ class Mlp(ModelSpec):
     stacks = True
     dense = True
 
-    def build(self, sample_shape: tuple[int, ...], num_labels: int) -> nn.Module:
+    def build(self, sample_shape: tuple[int, ...], num_outputs: int) -> nn.Module:
         widths = (prod(sample_shape), *self.settings.hidden)
         layers: list[nn.Module] = [nn.Flatten()]
         for inputs, outputs in pairwise(widths):
             layers += [nn.Linear(inputs, outputs), nn.ReLU()]
-        return nn.Sequential(*layers, nn.Linear(widths[-1], num_labels))
+        return nn.Sequential(*layers, nn.Linear(widths[-1], num_outputs))

@@ -15,8 +15,8 @@ from emulator.own_parts import OwnPartError, refuse_not_defined
 from emulator.plugins import Settings
 from executor.models.base import ModelSpec
 
-OF_TRACE = ("sample_shape", "num_labels")
-"""Arguments that get the trace's facts, unless a configuration gives them."""
+OF_TRACE = ("sample_shape", "num_outputs", "num_labels")
+"""Arguments that get the trace's facts, unless a configuration gives them; the last two are the same."""
 
 
 class ModuleSettings(Settings):
@@ -74,13 +74,13 @@ def _model_of(make: Callable[..., nn.Module]) -> type[ModelSpec]:
     """The model whose module `make` returns."""
     signature = inspect.signature(make)
 
-    def arguments(self: ModelSpec, sample_shape: tuple[int, ...], num_labels: int) -> dict[str, Any]:
-        facts = zip(OF_TRACE, (tuple(sample_shape), num_labels), strict=True)
+    def arguments(self: ModelSpec, sample_shape: tuple[int, ...], num_outputs: int) -> dict[str, Any]:
+        facts = zip(OF_TRACE, (tuple(sample_shape), num_outputs, num_outputs), strict=True)
         of_trace: dict[str, Any] = {key: fact for key, fact in facts if key in signature.parameters}
         return of_trace | (self.settings.model_extra or {})
 
-    def build(self: ModelSpec, sample_shape: tuple[int, ...], num_labels: int) -> nn.Module:
-        return make(**arguments(self, sample_shape, num_labels))
+    def build(self: ModelSpec, sample_shape: tuple[int, ...], num_outputs: int) -> nn.Module:
+        return make(**arguments(self, sample_shape, num_outputs))
 
     members = {
         "__module__": make.__module__,

@@ -22,7 +22,7 @@ class RandomFeatures(ModelSpec):
 
     Source: Rahimi and Recht, "Random Features for Large-Scale Kernel Machines", NIPS 2007, algorithm 1.
 
-    >>> model = RandomFeatures(RandomFeatures.Settings(features=5)).build((2, 3), num_labels=3)
+    >>> model = RandomFeatures(RandomFeatures.Settings(features=5)).build((2, 3), num_outputs=3)
     >>> sum(parameter.numel() for parameter in model.parameters()), model(torch.zeros(4, 2, 3)).shape
     (18, torch.Size([4, 3]))
     """
@@ -32,10 +32,10 @@ class RandomFeatures(ModelSpec):
     stacks = True
     has_values = True  # those of the features
 
-    def build(self, sample_shape: tuple[int, ...], num_labels: int) -> nn.Module:
+    def build(self, sample_shape: tuple[int, ...], num_outputs: int) -> nn.Module:
         size, count = prod(sample_shape), self.settings.features
         features = _Features(size, count, self.settings.width or sqrt(size) / 4)
-        return nn.Sequential(nn.Flatten(), features, nn.Linear(count, num_labels))
+        return nn.Sequential(nn.Flatten(), features, nn.Linear(count, num_outputs))
 
 
 class _Features(nn.Module):

@@ -31,7 +31,7 @@ class Resnet(ModelSpec):
     Source: He et al. 2016 (residual blocks); Wu and He 2018 (GroupNorm).
 
     >>> import torch
-    >>> model = Resnet(Resnet.Settings(depth=1, channels=4, groups=2)).build((6, 6), num_labels=10)
+    >>> model = Resnet(Resnet.Settings(depth=1, channels=4, groups=2)).build((6, 6), num_outputs=10)
     >>> sum(parameter.numel() for parameter in model.parameters()) == 36 + 8 + 2 * (144 + 8) + 170
     True
     >>> model(torch.zeros(5, 6, 6)).shape
@@ -42,7 +42,7 @@ class Resnet(ModelSpec):
 
     stacks = False
 
-    def build(self, sample_shape: tuple[int, ...], num_labels: int) -> nn.Module:
+    def build(self, sample_shape: tuple[int, ...], num_outputs: int) -> nn.Module:
         inputs, height, width = image_shape("resnet", sample_shape)
         channels, groups = self.settings.channels, self.settings.groups
         return nn.Sequential(
@@ -53,7 +53,7 @@ class Resnet(ModelSpec):
             *(ResidualBlock(channels, groups) for _ in range(self.settings.depth)),
             nn.AvgPool2d(POOL, ceil_mode=True),
             nn.Flatten(),
-            nn.Linear(channels * _after_pooling(height) * _after_pooling(width), num_labels),
+            nn.Linear(channels * _after_pooling(height) * _after_pooling(width), num_outputs),
         )
 
 

@@ -31,7 +31,7 @@ class Resnet18(ModelSpec):
 
     >>> import torch
     >>> with torch.device("meta"):
-    ...     model = Resnet18(Resnet18.Settings(stem="imagenet")).build((3, 224, 224), num_labels=1000)
+    ...     model = Resnet18(Resnet18.Settings(stem="imagenet")).build((3, 224, 224), num_outputs=1000)
     >>> sum(parameter.numel() for parameter in model.parameters())
     11689512
     """
@@ -41,7 +41,7 @@ class Resnet18(ModelSpec):
     stacks = False
     channels: ClassVar[tuple[int, ...]] = (64, 128, 256, 512)
 
-    def build(self, sample_shape: tuple[int, ...], num_labels: int) -> nn.Module:
+    def build(self, sample_shape: tuple[int, ...], num_outputs: int) -> nn.Module:
         inputs, _, _ = image_shape("resnet18", sample_shape)
         large, norm = self.settings.stem == "imagenet", NORMS[self.settings.norm]
         first, last = self.channels[0], self.channels[-1]
@@ -58,7 +58,7 @@ class Resnet18(ModelSpec):
             **stages,
             avgpool=nn.AdaptiveAvgPool2d(1),
             flatten=nn.Flatten(),
-            fc=nn.Linear(last, num_labels),
+            fc=nn.Linear(last, num_outputs),
         )
 
 

@@ -27,6 +27,14 @@ class CnnSettings(Settings):
     )
 
 
+class CharLstmSettings(Settings):
+    """Settings of `char_lstm`."""
+
+    embedding: Units = Field(8, description="numbers that each token is looked up as", examples=[16])
+    hidden: Units = Field(256, description="units of each recurrent layer", examples=[64])
+    layers: Annotated[int, Number(ge=1, le=64)] = Field(2, description="recurrent layers", examples=[1])
+
+
 class MaskedSettings(Settings):
     """Settings of `masked`."""
 
@@ -122,3 +130,17 @@ class VitTinySettings(Settings):
     patch: Units = Field(
         4, description="side of a patch in pixels; divides the height and the width of images", examples=[7]
     )
+
+
+class WordTransformerSettings(Settings):
+    """Settings of `word_transformer`."""
+
+    layers: Annotated[int, Number(ge=1, le=64)] = Field(2, description="layers of attention", examples=[4])
+    heads: Units = Field(4, description="heads of attention; divides `width`", examples=[8])
+    width: Units = Field(64, description="numbers of a token", examples=[128])
+
+    @model_validator(mode="after")
+    def _refuse_unequal_heads(self) -> WordTransformerSettings:
+        if self.width % self.heads != 0:
+            raise ValueError(f"heads = {self.heads}: must divide width = {self.width}")
+        return self

@@ -30,7 +30,7 @@ class ShufflenetV2(ModelSpec):
 
     >>> import torch
     >>> with torch.device("meta"):
-    ...     model = ShufflenetV2(ShufflenetV2.Settings()).build((3, 32, 32), num_labels=1000)
+    ...     model = ShufflenetV2(ShufflenetV2.Settings()).build((3, 32, 32), num_outputs=1000)
     >>> sum(parameter.numel() for parameter in model.parameters())
     2278604
     """
@@ -41,7 +41,7 @@ class ShufflenetV2(ModelSpec):
     channels: ClassVar[tuple[int, ...]] = (24, 116, 232, 464, 1024)
     units: ClassVar[tuple[int, ...]] = (4, 8, 4)
 
-    def build(self, sample_shape: tuple[int, ...], num_labels: int) -> nn.Module:
+    def build(self, sample_shape: tuple[int, ...], num_outputs: int) -> nn.Module:
         inputs, _, _ = image_shape("shufflenet_v2", sample_shape)
         large, norm = self.settings.stem == "imagenet", NORMS[self.settings.norm]
         first, *_, before, last = self.channels
@@ -57,7 +57,7 @@ class ShufflenetV2(ModelSpec):
             conv5=nn.Sequential(convolution(before, last, 1), norm(last), nn.ReLU()),
             avgpool=nn.AdaptiveAvgPool2d(1),
             flatten=nn.Flatten(),
-            fc=nn.Linear(last, num_labels),
+            fc=nn.Linear(last, num_outputs),
         )
 
 

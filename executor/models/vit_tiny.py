@@ -33,7 +33,7 @@ class VitTiny(ModelSpec):
 
     >>> import torch
     >>> with torch.device("meta"):
-    ...     model = VitTiny(VitTiny.Settings(patch=16)).build((3, 224, 224), num_labels=1000)
+    ...     model = VitTiny(VitTiny.Settings(patch=16)).build((3, 224, 224), num_outputs=1000)
     >>> sum(parameter.numel() for parameter in model.parameters())
     5717416
     """
@@ -45,7 +45,7 @@ class VitTiny(ModelSpec):
     heads: ClassVar[int] = 3
     width: ClassVar[int] = 192
 
-    def build(self, sample_shape: tuple[int, ...], num_labels: int) -> nn.Module:
+    def build(self, sample_shape: tuple[int, ...], num_outputs: int) -> nn.Module:
         channels, height, width = image_shape("vit_tiny", sample_shape)
         patch, common = self.settings.patch, gcd(height, width)
         if common % patch != 0:
@@ -58,7 +58,7 @@ class VitTiny(ModelSpec):
         patches = sequence(images=with_channels(sample_shape), proj=embedding, pixels=nn.Flatten(2))
         blocks = nn.Sequential(*(Block(self.width, self.heads) for _ in range(self.layers)))
         number = height * width // patch**2
-        return VisionTransformer(patches, number, blocks, nn.Linear(self.width, num_labels))
+        return VisionTransformer(patches, number, blocks, nn.Linear(self.width, num_outputs))
 
 
 class VisionTransformer(nn.Module):
@@ -82,9 +82,9 @@ class VisionTransformer(nn.Module):
 class Block(nn.Module):
     """A layer: adds to tokens (n, tokens, width) attention, then a perceptron of each."""
 
-    def __init__(self, width: int, heads: int) -> None:
+    def __init__(self, width: int, heads: int, *, causal: bool = False) -> None:
         super().__init__()
-        self.norm1, self.attn = nn.LayerNorm(width, EPSILON), Attention(width, heads)
+        self.norm1, self.attn = nn.LayerNorm(width, EPSILON), Attention(width, heads, causal=causal)
         self.norm2 = nn.LayerNorm(width, EPSILON)
         self.mlp = sequence(fc1=nn.Linear(width, 4 * width), act=nn.GELU(), fc2=nn.Linear(4 * width, width))
 
@@ -95,16 +95,24 @@ class Block(nn.Module):
 
 
 class Attention(nn.Module):
-    """Each token as a mean over all, weighted by the softmax of scaled products, in each head by itself."""
+    """Each token as a mean over all, weighted by the softmax of scaled products, in each head by itself.
 
-    def __init__(self, width: int, heads: int) -> None:
+    One that is `causal` is a mean over itself and those before it.
+    """
+
+    def __init__(self, width: int, heads: int, *, causal: bool = False) -> None:
         super().__init__()
+        self.causal = causal
         self.heads, self.scale = heads, (width // heads) ** -0.5
         self.qkv, self.proj = nn.Linear(width, 3 * width), nn.Linear(width, width)
 
     def forward(self, tokens: Tensor) -> Tensor:
         queries, keys, values = self.qkv(tokens).unflatten(2, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)
         # NOTE: not scaled_dot_product_attention, which vmap cannot batch, and which is no faster here.
-        weights = (self.scale * queries @ keys.mT).softmax(-1)
+        products = self.scale * queries @ keys.mT
+        if self.causal:
+            later = torch.ones(products.shape[-2:], dtype=torch.bool, device=products.device).triu(1)
+            products = products.masked_fill(later, -torch.inf)
+        weights = products.softmax(-1)
         attended: Tensor = self.proj((weights @ values).transpose(1, 2).flatten(2))
         return attended

@@ -55,7 +55,7 @@ class DenseStrategy:
             lambda part: part.clone(memory_format=torch.contiguous_format)
         )
         # With this scale the slope is the step itself: downhill, times the task's learning rate.
-        loss = _CrossEntropy(group, self._model.num_labels, -group.settings["learning_rate"])
+        loss = _CrossEntropy(group, self._model.num_outputs, -group.settings["learning_rate"])
         layers, active = all_layers, len(group)
         for step, features in enumerate(group.vectors()):
             if features.shape[0] != active:
@@ -77,7 +77,7 @@ class DenseStrategy:
         trained = group.present.clone()
         gradient = torch.zeros_like(trained)
         elsewhere = torch.zeros_like(trained) if self._chain.looks_again else None
-        loss = _CrossEntropy(group, self._model.num_labels, trained.new_ones(len(group), 1))
+        loss = _CrossEntropy(group, self._model.num_outputs, trained.new_ones(len(group), 1))
         run, state = group.begun(self._chain, trained)
         gradient_at: GradientAt | None = None
         active = -1
@@ -134,9 +134,9 @@ class _CrossEntropy:
     The losses themselves are computed at the end, for all steps at once.
     """
 
-    def __init__(self, group: TaskGroup, num_labels: int, scale: Tensor) -> None:
+    def __init__(self, group: TaskGroup, num_outputs: int, scale: Tensor) -> None:
         self._group = group
-        self._labels = group.labels.view(-1, 1, group.batch_size)  # a row per step and task
+        self._labels = group.targets.view(-1, 1, group.batch_size)  # a row per step and task
         begins = np.cumsum(group.active) - group.active  # of each step's rows
         self._owner = torch.from_numpy(np.arange(len(self._labels)) - np.repeat(begins, group.active))
         shares = group.shares()
@@ -146,7 +146,7 @@ class _CrossEntropy:
             share = (scale[:, :, None] / group.batch_size).index_select(0, self._owner)
         else:
             share = scale.index_select(0, self._owner)[:, :, None] * shares[:, None]
-        shape = (len(self._labels), num_labels, group.batch_size)
+        shape = (len(self._labels), num_outputs, group.batch_size)
         self._log_probabilities = group.start.new_empty(shape)
         targets = group.start.new_zeros(shape).scatter_(
             1, self._labels, -share.expand(-1, 1, group.batch_size)
@@ -162,9 +162,9 @@ class _CrossEntropy:
         )
 
     def slope(self, step: int, logits: Tensor) -> Tensor:
-        """(n, num_labels, B) the derivative of each task's mean loss by its `logits`, times its scale.
+        """(n, num_outputs, B) the derivative of each task's mean loss by its `logits`, times its scale.
 
-        `logits` (n, num_labels, B): those of the n tasks that take this step.
+        `logits` (n, num_outputs, B): those of the n tasks that take this step.
         """
         log_probabilities, targets, share = self._of_step[step]
         torch.log_softmax(logits, 1, out=log_probabilities)
@@ -197,5 +197,5 @@ class _CrossEntropy:
         return measured.columns
 
     def _wrong(self) -> Tensor:
-        """(steps of all tasks, B) as `measured.wrong`, of log-probabilities in the order of their axes."""
+        """(steps of all tasks, B) as `Labels.errors`, of log-probabilities in the order of their axes."""
         return self._log_probabilities.amax(dim=1) > self._of_samples[:, 0]

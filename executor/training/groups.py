@@ -23,6 +23,8 @@ from emulator.messages import TaskMetric, TrainTasks
 from emulator.ports import SampleReader
 from emulator.seeding import RandomStreams
 from executor.flat import inputs
+from executor.objectives.base import Objective
+from executor.objectives.labels import LABELS
 from executor.rules.base import KEPT, Chain, LocalRun
 from executor.settings import Batches
 from executor.training.batches import batch_sizes, step_counts, task_batches
@@ -63,7 +65,8 @@ class TaskGroup:
     `state`: the rules' state that earlier tasks left, if any, (n, P) or (n, 1) each. `broadcast`: what the
     aggregator sent along with the tasks' models, (n, P) each.
     `steps` (n,). `active` (max steps,): how many tasks take each step. `features` (sum(active) * B,
-    *sample_shape) and `labels` (sum(active) * B,): the batches, step by step and task by task within a step.
+    *sample_shape) and `targets` (sum(active) * B,
+    *target_shape): the batches, step by step and task by task within a step.
     `measure`: as in `TrainTasks`. `sizes` (sum(active),): how many samples of each batch count; None: all of
     them. `interim`: what the tasks have after earlier epochs; None: these steps are their first.
     `ends`: whether these are their last steps. `chances`: what models draw from.
@@ -77,7 +80,7 @@ class TaskGroup:
     active: Ints
     batch_size: int
     features: Tensor
-    labels: Tensor
+    targets: Tensor
     measure: frozenset[TaskMetric] = frozenset()
     broadcast: Mapping[str, Tensor] = field(default_factory=dict)
     sizes: Ints | None = None
@@ -152,10 +155,9 @@ class TaskGroup:
         return steps
 
     def batches(self) -> Iterator[tuple[Tensor, Tensor]]:
-        """For each step, the batches of the tasks that take it: (active, B, *sample_shape), (active, B)."""
-        return zip(
-            self._by_step(self.features, self.features.shape[1:]), self._by_step(self.labels), strict=True
-        )
+        """For each step, the batches of the tasks that take it: features and targets, (active, B, *shape)."""
+        parts = (self._by_step(rows, rows.shape[1:]) for rows in (self.features, self.targets))
+        return zip(*parts, strict=True)
 
     def vectors(self) -> Sequence[Tensor]:
         """For each step, the features alone, flattened: (active, B, features)."""
@@ -195,7 +197,7 @@ class Wave:
     `batches` and `last` state how their batches are drawn (`task_batches`), without what is `held_out`. The
     `chain` knows what clients keep of batch norm, and which arrays rules read beside the models; None:
     nothing. `draws`: whether models draw as they train. Tensors of its groups are of type `dtype`, except the
-    labels.
+    targets, which are those of the `objective`.
     """
 
     def __init__(
@@ -211,8 +213,9 @@ class Wave:
         last: LastBatch = "filled",
         held_out: HeldOut | None = None,
         draws: bool = False,
+        objective: Objective = LABELS,
     ) -> None:
-        self._chain, self._draws = chain, draws
+        self._chain, self._draws, self._objective = chain, draws, objective
         self._held_out: Sequence[Bools] | None = None
         # (n,) the samples that each task trains on
         self._samples = tasks.samples.counts()
@@ -268,7 +271,7 @@ class Wave:
             steps=steps,
             active=takes.sum(axis=1),
             features=inputs(self._reader, wanted, self._dtype),
-            labels=torch.from_numpy(self._reader.labels(wanted)),
+            targets=self._objective.targets(self._reader, wanted),
             sizes=sizes,
         )
 
@@ -295,7 +298,7 @@ class Wave:
             active=members[:0],
             batch_size=int(tasks.settings["batch_size"][members[0]]),
             features=torch.empty(0, *self._reader.sample_shape, dtype=self._dtype),
-            labels=torch.empty(0, dtype=torch.int64),
+            targets=torch.empty(0, dtype=torch.int64),
             measure=tasks.measure,
             broadcast={name: self._received(name, members, start) for name in receives},
             chances=Chances(keys),

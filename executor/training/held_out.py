@@ -9,7 +9,6 @@ from math import prod
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn import functional
 
 from emulator.arrays import Bools, Ints
 from emulator.messages import SampleRanges
@@ -79,8 +78,8 @@ class HeldOutLosses:
             some = [rows[model][first:last] for model in part.tolist()]
             sizes = np.minimum(counts[part], last) - first
             of_models = parameters.index_select(0, torch.from_numpy(models[part]))
-            logits, labels = self._logits(of_models, np.concatenate(some), sizes)
-            losses = functional.cross_entropy(logits, labels, reduction="none").double()
+            logits, targets = self._logits(of_models, np.concatenate(some), sizes)
+            losses = self._predictor.model.objective.losses(logits, targets).double()
             sums.index_add_(0, torch.from_numpy(np.repeat(part, sizes)), losses)
         return sums
 
@@ -114,9 +113,9 @@ class HeldOutLosses:
         return np.split(order, np.flatnonzero(np.diff(size)) + 1)
 
     def _logits(self, parameters: Tensor, rows: Ints, counts: Ints) -> tuple[Tensor, Tensor]:
-        """The logits (b, num_labels) of each of m models (m, P) on its samples, and their labels (b,)."""
+        """The outputs of each of m models (m, P) on its samples, and their targets, a row for each sample."""
         if self._predictor.dense:
             return self._predictor.of_each(parameters, rows, counts)
         reader, model = self._predictor.reader, self._predictor.model
         named, features = model.named(parameters[0]), inputs(reader, rows, parameters.dtype)
-        return model.logits(named, features, "scoring"), torch.from_numpy(reader.labels(rows))
+        return model.logits(named, features, "scoring"), model.objective.targets(reader, rows)

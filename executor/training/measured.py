@@ -1,6 +1,6 @@
 """The metrics of training tasks that parts ask for besides the loss, from the predictions of single samples.
 
-They read losses and labels only: whether and what is measured changes no bit of the training.
+They read losses and predictions only: whether and what is measured changes no bit of the training.
 """
 
 from __future__ import annotations
@@ -13,11 +13,6 @@ from torch import Tensor
 from emulator.arrays import Floats, Ints
 from emulator.messages import TaskMetric, empty_metric
 from executor.training.groups import BatchMean, TaskGroup
-
-
-def wrong(logits: Tensor, labels: Tensor) -> Tensor:
-    """(k, B) whether some label has a larger one of the logits (k, B, L) than that of `labels` (k, B)."""
-    return logits.amax(dim=2) > logits.gather(2, labels[:, :, None])[:, :, 0]
 
 
 class Measured:
@@ -50,13 +45,14 @@ class Measured:
         task: Ints,
         step: Ints,
         losses: Tensor,
-        predicted_wrongly: Callable[[], Tensor],
+        errors: Callable[[], Tensor],
         mean: BatchMean,
     ) -> None:
         """Add r batches: of `task` (r,) in its `step` (r,).
 
-        `losses` (r, B) are those of their samples before the step is done; `predicted_wrongly` returns what
-        `wrong` does, and is called only if that is asked for. `mean` is that over the samples of a batch.
+        `losses` (r, B) are those of their samples before the step is done; `errors` returns their errors,
+        (r B,) or (r, B), as `Objective.errors` has them, and is called only if these are asked for. `mean` is
+        that over the samples of a batch.
         """
         of_batches = mean(losses).numpy() if {"batch_losses", "loss_before"} & self._filled.keys() else None
         if "loss_before" in self._filled and of_batches is not None:
@@ -64,7 +60,7 @@ class Measured:
         if "batch_losses" in self._filled and of_batches is not None:
             self._filled["batch_losses"][task, step] = of_batches
         if "batch_errors" in self._filled:
-            self._filled["batch_errors"][task, step] = mean(predicted_wrongly().float()).numpy()
+            self._filled["batch_errors"][task, step] = mean(errors().float().view(losses.shape)).numpy()
         if "loss_squared" in self._filled:
             ends: Ints = np.flatnonzero(self._steps[task] == step + 1)
             if len(ends) > 0:

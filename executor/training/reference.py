@@ -12,13 +12,12 @@ from functools import partial
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn import functional
 
 from executor.flat import FlatModel
 from executor.rules.base import Beside, Chain, GradientAt, LocalRun
 from executor.training.chance import Chance
 from executor.training.groups import BatchMean, TaskGroup, Trained
-from executor.training.measured import Measured, wrong
+from executor.training.measured import Measured
 
 Step = Callable[[Sequence[Tensor], GradientAt | None], None]
 """Applies the gradients of a batch, a tensor for each trainable parameter, with the gradient elsewhere."""
@@ -60,25 +59,26 @@ class ReferenceLoop:
         wanted = [named[name].detach().requires_grad_() for name in self._model.trainable]
         leaves = dict(zip(self._model.trainable, wanted, strict=True))
         statistics = {name: named[name].data for name in self._model.statistics}
+        objective = self._model.objective
         step = self._descent(run) if self._chain.is_plain_descent else self._by_rules(run)
         total = torch.zeros((), dtype=torch.float64)
         if group.interim is None:
             self._chain.begin(run)
         with self._model.bound({**named, **leaves, **statistics}) as module:
-            for number, (features, labels) in enumerate(_batches_of(group, client)):
+            for number, (features, targets) in enumerate(_batches_of(group, client)):
                 with group.chances.step(number, client):
                     logits = module(features)
-                loss = functional.cross_entropy(logits, labels)
+                loss = objective.loss(logits, targets)
                 if measured.needs(number, client):
-                    of_samples = functional.cross_entropy(logits.detach(), labels, reduction="none")
+                    told = logits.detach(), targets
                     batch = np.array([client]), np.array([number])
-                    predicted_wrongly = partial(wrong, logits.detach()[None], labels[None])
-                    measured.add(*batch, of_samples[None], predicted_wrongly, BatchMean())
+                    of_samples, errors = objective.losses(*told), partial(objective.errors, *told)
+                    measured.add(*batch, of_samples[None], errors, BatchMean())
                 gradients = torch.autograd.grad(loss, wanted, materialize_grads=True)
                 elsewhere: GradientAt | None = None
                 if self._chain.looks_again:
                     chance = partial(group.chances.step, number, client)
-                    elsewhere = self._elsewhere(features, labels, statistics, chance)
+                    elsewhere = self._elsewhere(features, targets, statistics, chance)
                 step(gradients, elsewhere)
                 total += loss.detach()
         if group.ends:
@@ -113,7 +113,7 @@ class ReferenceLoop:
         return step
 
     def _elsewhere(
-        self, features: Tensor, labels: Tensor, statistics: Mapping[str, Tensor], chance: Chance
+        self, features: Tensor, targets: Tensor, statistics: Mapping[str, Tensor], chance: Chance
     ) -> GradientAt:
         """The gradient of the loss on this batch, at other parameters (1, Q); statistics do not move."""
 
@@ -130,7 +130,7 @@ class ReferenceLoop:
                 with torch.no_grad():
                     others = outputs(self._model.named(beside[0][0]))
                 logits = torch.lerp(others, logits, beside[1])
-            loss = functional.cross_entropy(logits, labels)
+            loss = self._model.objective.loss(logits, targets)
             gradient = torch.zeros_like(parameters)
             gradients = torch.autograd.grad(loss, wanted, materialize_grads=True)
             for part, found in zip(self._trainable(gradient[0]), gradients, strict=True):
@@ -146,10 +146,10 @@ class ReferenceLoop:
 
 
 def _batches_of(group: TaskGroup, client: int) -> Iterator[tuple[Tensor, Tensor]]:
-    """The batches of task `client` of the group: features and labels of the samples that count."""
+    """The batches of task `client` of the group: features and targets of the samples that count."""
     begins = np.cumsum(group.active) - group.active  # of each step's batches
-    for begin, (features, labels) in zip(begins.tolist(), group.batches(), strict=True):
-        if client >= len(labels):
+    for begin, (features, targets) in zip(begins.tolist(), group.batches(), strict=True):
+        if client >= len(targets):
             return
         size = None if group.sizes is None else int(group.sizes[begin + client])
-        yield features[client, :size], labels[client, :size]
+        yield features[client, :size], targets[client, :size]

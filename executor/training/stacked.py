@@ -13,13 +13,12 @@ import numpy as np
 import torch
 from torch import Tensor
 from torch.func import vmap
-from torch.nn import functional
 
 from executor.flat import FlatModel
 from executor.rules.base import Beside, Chain, GradientAt
 from executor.training.chance import Chance
 from executor.training.groups import BatchMean, TaskGroup, Trained
-from executor.training.measured import Measured, wrong
+from executor.training.measured import Measured
 
 
 class StackedStrategy:
@@ -41,11 +40,11 @@ class StackedStrategy:
         loss, measured = torch.zeros(len(group), dtype=torch.float64), Measured(group)
         run, state = group.begun(self._chain, trained)
         shares = group.shares_by_step()
-        for step, (features, labels) in enumerate(group.batches()):
-            active = len(labels)
+        for step, (features, targets) in enumerate(group.batches()):
+            active = len(targets)
             run.keep_first(active)
             mean = BatchMean(shares[step])
-            batch = _Batch(features, labels, mean, partial(group.chances.step, step, slice(active)))
+            batch = _Batch(features, targets, mean, partial(group.chances.step, step, slice(active)))
             of_samples, logits = self._write_gradient(gradient[:active], run.present, trained[:active], batch)
             gradient_at: GradientAt | None = None
             if elsewhere is not None:
@@ -54,7 +53,9 @@ class StackedStrategy:
             loss[:active] += mean(of_samples)
             if group.measure:
                 of_step = np.arange(active), np.full(active, step)
-                measured.add(*of_step, of_samples, partial(wrong, logits, labels), mean)
+                told = logits.flatten(0, 1), targets.flatten(0, 1)
+                errors = partial(self._model.objective.errors, *told)
+                measured.add(*of_step, of_samples, errors, mean)
         state = group.finished(self._chain, trained, state)
         return Trained(trained, (loss / torch.from_numpy(group.steps)).numpy(), state, measured.columns)
 
@@ -71,7 +72,7 @@ class StackedStrategy:
         """Write the gradient (n, Q) of each task's mean loss at `parameters` (n, Q), and move its statistics.
 
         Statistics of batch norm are those of `models` (n, P). Returns the losses (n, B) of its samples, and
-        their logits (n, B, num_labels), which are mixed with those of the parameters `beside`.
+        their logits (n, B, *output_shape), which are mixed with those of the parameters `beside`.
 
         NOTE: copied into one buffer for all steps; concatenation took a quarter of a step's time.
         """
@@ -87,9 +88,9 @@ class StackedStrategy:
             again = {name: before[name].clone(memory_format=whole) for name in self._model.statistics}
             with torch.no_grad(), batch.chance():
                 others = self._logits({**self._model.named(beside[0]), **again}, batch.features)
-            logits = torch.lerp(others, logits, beside[1][..., None])
-        losses = functional.cross_entropy(logits.flatten(0, 1), batch.labels.flatten(), reduction="none")
-        of_samples = losses.view_as(batch.labels)
+            logits = torch.lerp(others, logits, beside[1].view(-1, *[1] * (logits.dim() - 1)))
+        flat = logits.flatten(0, 1), batch.targets.flatten(0, 1)
+        of_samples = self._model.objective.losses(*flat).view(batch.targets.shape[:2])
         gradients = torch.autograd.grad(batch.mean(of_samples).sum(), wanted, materialize_grads=True)
         parts = self._model.named(gradient)
         for name, of_parameter in zip(self._model.trainable, gradients, strict=True):
@@ -101,9 +102,9 @@ class StackedStrategy:
 
 @dataclass(frozen=True)
 class _Batch:
-    """The batches of n tasks in a step: features (n, B, *sample_shape), labels (n, B), and their chance."""
+    """The batches of n tasks in a step: features and targets (n, B, *shape), and their chance."""
 
     features: Tensor
-    labels: Tensor
+    targets: Tensor
     mean: BatchMean
     chance: Chance

@@ -242,7 +242,7 @@ def _short_names(names: Collection[str]) -> dict[str, str]:
 def where(reached: Reached) -> str:
     """Text with the virtual time, and with the accuracy if it is known."""
     clock = f"virtual {time_scale(reached.closed_s)(reached.closed_s)}"
-    return clock if reached.accuracy is None else f"{clock}, accuracy {reached.accuracy:.1%}"
+    return clock if reached.accuracy is None else f"{clock}, {reached.word} {reached.accuracy:.1%}"
 
 
 def outlook(left: TimeLeft) -> str:

@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from experiments.cli.output import plain, wide_console
+from experiments.results.many_runs.folder_table import words_of
 from experiments.results.many_runs.runs_table import (
     folder_warnings,
     runs_horizon,
@@ -48,6 +49,7 @@ from experiments.results.tables.notes import (
 )
 from experiments.results.tables.published_cells import OUTSIDE, scored_steps
 from experiments.results.tables.table import NotedTable, TextTable
+from experiments.results.wording import told
 
 GAP = 3  # between columns: two of padding, and one of the box
 
@@ -64,7 +66,7 @@ def print_summary(summary: Summary) -> None:
             against = f", against {summary.reference_arm}" if how.is_against_reference else ""
             for caption, shown in table.with_captions(summary, as_printed=True):
                 _print_figures(console, f"{summary.name}: {caption}{against}", shown)
-            if note := table.note(summary):
+            if note := told(summary.words, table.note(summary)):
                 _note(console, note)
     if few_seeds := few_seeds_note(summary.rows):
         _note(console, few_seeds)
@@ -137,9 +139,8 @@ def print_sections(table: dict[str, Any], sections: Sequence[Section]) -> None:
         elif heard := section_heard_note(section):
             _note(wide_console(), f"{section.name}: {heard}")
     if any(is_in_matrices(section, scored) for section in sections):
-        _note(
-            wide_console(), "Accuracy over virtual time, gains, times to targets and bytes are in table.html."
-        )
+        left = "Accuracy over virtual time, gains, times to targets and bytes are in table.html."
+        _note(wide_console(), told(words_of(table, scored), left))
 
 
 def print_section(section: Section, *, with_notes: bool = True) -> None:
@@ -169,7 +170,8 @@ def print_drift(table: dict[str, Any], columns: Sequence[str]) -> None:
     """
     console = wide_console()
     scored = columns_with_drift(table, columns)
-    for figure, title in TITLES.items() if scored else ():
+    titles = told(words_of(table, scored), TITLES)
+    for figure, title in titles.items() if scored else ():
         rows = {
             arm: ["\n".join(bracketed(accuracy_cell(table, figure, arm, column)).lines) for column in scored]
             for arm in table["arms"]

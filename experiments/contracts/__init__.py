@@ -13,7 +13,7 @@ aggregators and schedules are run in the real federation over fake ports, among 
 compares two parts that have state, one of them is stored and restored before every call, as in a run that was
 interrupted. All checks that run a part also fail if it draws from or seeds a global random generator.
 
-`check_model` and `check_rule` need torch, which is imported when one of them is first used.
+`check_model`, `check_objective` and `check_rule` need torch, which is imported when one is first used.
 """
 
 from typing import TYPE_CHECKING
@@ -37,11 +37,11 @@ from experiments.contracts.surroundings import (
 from experiments.contracts.traces import check_concepts, check_trace_source
 
 if TYPE_CHECKING:
-    from experiments.contracts.executors import check_model, check_rule
+    from experiments.contracts.executors import check_model, check_objective, check_rule
 else:
 
     def __getattr__(name: str) -> object:
-        if name not in ("check_model", "check_rule"):
+        if name not in ("check_model", "check_objective", "check_rule"):
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         from experiments.contracts import executors
 
@@ -61,6 +61,7 @@ __all__ = [
     "check_memory",
     "check_model",
     "check_numbers",
+    "check_objective",
     "check_pacing",
     "check_part",
     "check_partition",

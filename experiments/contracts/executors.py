@@ -1,4 +1,4 @@
-"""Contracts of models and of local rules; imports torch, unlike the other checks."""
+"""Contracts of models, of local rules and of objectives; imports torch, unlike the other checks."""
 
 from __future__ import annotations
 
@@ -11,18 +11,20 @@ from math import prod
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn import functional
 
 from emulator.arrays import Floats, Floats32, Ints
 from emulator.errors import ConfigurationError
 from emulator.messages import LOSS_METRICS, SampleRanges, TrainTasks
-from emulator.ports import Segment
+from emulator.ports import Segment, Tokens
 from emulator.seeding import RandomStreams
-from executor.flat import FlatModel, Mode
+from executor.flat import FlatModel, Mode, inputs
 from executor.flops import forward_flops
 from executor.models.base import ModelSpec
 from executor.models.masked import Masked
 from executor.models.mlp import Mlp
+from executor.objectives.base import Objective
+from executor.objectives.labels import LABELS
+from executor.objectives.next_token import NextToken
 from executor.parallel import one_thread
 from executor.probing import probed
 from executor.rules.base import Beside, Chain, LocalRule, LocalRun, build_chain
@@ -62,6 +64,8 @@ error by another.
 def check_model(make: Callable[[], ModelSpec], sample_shape: Shape = (8, 8), num_labels: int = 7) -> None:
     """Check a model on its own samples and on samples of other shapes.
 
+    One that tells the next token is given token ids, and `num_labels` is the size of the vocabulary.
+
     * It maps samples to finite float32 logits; it may refuse other shapes than its own, with a
       ConfigurationError of one line when it is built.
     * A sample's logits do not depend on the other samples of the batch; equal calls return equal logits; it
@@ -84,7 +88,7 @@ def check_model(make: Callable[[], ModelSpec], sample_shape: Shape = (8, 8), num
     for shape in dict.fromkeys((sample_shape, *SHAPES)):
         try:
             with _named(f"samples of shape {shape}"):
-                _check_logits(FlatModel(make(), shape, num_labels), shape)
+                _check_logits(_flat(make(), shape, num_labels), shape)
         except ConfigurationError as refusal:
             if shape == sample_shape:
                 raise
@@ -93,13 +97,13 @@ def check_model(make: Callable[[], ModelSpec], sample_shape: Shape = (8, 8), num
             refused = ""
         assert "\n" not in refused, f"samples of shape {shape} are refused in more than one line: {refused}"
     spec = make()
-    model = FlatModel(spec, sample_shape, num_labels)
-    assert model.layout == FlatModel(make(), sample_shape, num_labels).layout, (
+    model = _flat(spec, sample_shape, num_labels)
+    assert model.layout == _flat(make(), sample_shape, num_labels).layout, (
         "two fresh models of the same settings have different tensors"
     )
     _check_initial(model)
     _check_gradients(model, sample_shape)
-    flops = forward_flops(spec, sample_shape, num_labels)
+    flops = forward_flops(spec, sample_shape, num_labels, model.integers)
     assert flops > 0, (
         "a forward pass without a matrix product or convolution: its duration cannot be estimated"
     )
@@ -176,6 +180,39 @@ def check_rule(make: Callable[[], LocalRule]) -> None:
 # -- models --------------------------------------------------------------------------------------------------
 
 
+def check_objective(make: Callable[[], Objective]) -> None:
+    """Check an objective on samples that have labels, tokens and targets.
+
+    Args:
+        make: makes a fresh objective.
+
+    Raises:
+        AssertionError: a loss or a hit is not one number a sample, hits are outside [0, 1], a loss is not
+            finite or has no slope, or a sample's numbers depend on the others of its batch.
+    """
+    objective, reader = make(), _Samples((6,), WIDTH, tokens=True)
+    assert objective.word.strip(), "word must say what hits are called"
+    shape = objective.output_shape(reader.sample_shape, objective.num_outputs(reader))
+    rows = np.arange(40)
+    targets = objective.targets(reader, rows)
+    outputs = torch.randn(len(rows), *shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    outputs.requires_grad_()
+    for name in ("losses", "hits", "errors"):
+        of = getattr(objective, name)
+        values = of(outputs, targets)
+        assert values.shape == rows.shape, f"{name} must have shape {rows.shape}, not {tuple(values.shape)}"
+        assert values.isfinite().all(), f"{name} must be finite"
+        assert name == "losses" or ((values >= 0) & (values <= 1)).all(), f"{name} must be in [0, 1]"
+        alone = torch.cat([of(outputs[row : row + 1], targets[row : row + 1]) for row in rows])
+        assert torch.allclose(alone, values), f"{name} of a sample depend on the others of its batch"
+    [slope] = torch.autograd.grad(objective.loss(outputs, targets), outputs)
+    assert slope.isfinite().all(), "the slope of the loss must be finite"
+    assert (slope != 0).any(), "the loss does not depend on the outputs"
+    again = objective.outputs_of(objective.predicted(outputs))
+    same = torch.allclose(objective.losses(again, targets), objective.losses(outputs, targets))
+    assert same, "outputs_of must undo predicted"
+
+
 @contextmanager
 def _named(what: str) -> Iterator[None]:
     """Within it, any error but a ConfigurationError becomes an AssertionError that starts with `what`."""
@@ -190,15 +227,24 @@ def _named(what: str) -> Iterator[None]:
         ) from error
 
 
+def _flat(spec: ModelSpec, shape: Shape, num_labels: int) -> FlatModel:
+    """The model with the objective of what it tells: labels, or the next token."""
+    tokens = spec.tells_next_token
+    objective: Objective = NextToken(NextToken.Settings()) if tokens else LABELS
+    return FlatModel(spec, shape, num_labels, integers=tokens, objective=objective)
+
+
 def _check_logits(model: FlatModel, shape: Shape) -> None:
     assert model.trainable, "no tensor is trainable: all have requires_grad = False"
     features = torch.linspace(-1, 1, 4 * prod(shape)).reshape(4, *shape)
+    if model.integers:
+        features = torch.arange(4 * prod(shape)).reshape(4, *shape) % model.num_outputs
     flat = torch.tensor(model.initial(STREAMS, 0))
     features_before, flat_before = features.clone(), flat.clone()
     modes: tuple[Mode, ...] = ("scoring", "serving")
     for mode in modes:
         logits = model.logits(model.named(flat), features, mode)
-        expected = (4, model.num_labels)
+        expected = (4, *model.objective.output_shape(shape, model.num_outputs))
         assert tuple(logits.shape) == expected, f"logits of shape {tuple(logits.shape)}, not {expected}"
         assert logits.dtype == torch.float32, f"logits are {logits.dtype}, not torch.float32"
         assert torch.isfinite(logits).all(), "logits must be finite"
@@ -231,11 +277,11 @@ def _check_gradients(model: FlatModel, shape: Shape) -> None:
     named = model.named(torch.tensor(model.initial(STREAMS, 0)))
     trained = [name for name, segment in model.layout.items() if segment.trainable]
     tensors = [named[name].requires_grad_() for name in trained]
-    reader = _Samples(shape, model.num_labels)
+    reader = _Samples(shape, model.num_outputs, tokens=model.integers)
     rows = np.arange(8)
     with _named("a batch of 8 samples"):
-        logits = model.logits(named, torch.from_numpy(reader.features(rows)), "scoring")
-    loss = functional.cross_entropy(logits, torch.from_numpy(reader.labels(rows)))
+        logits = model.logits(named, inputs(reader, rows), "scoring")
+    loss = model.objective.loss(logits, model.objective.targets(reader, rows))
     for name, gradient in zip(trained, torch.autograd.grad(loss, tensors, allow_unused=True), strict=True):
         assert gradient is not None, f"no logit depends on {name}, so it cannot be trained"
         assert torch.isfinite(gradient).all(), f"the gradient of {name} must be finite"
@@ -246,7 +292,9 @@ def _check_layers(model: FlatModel, shape: Shape) -> None:
     flat = torch.tensor(np.stack([model.initial(STREAMS, number) for number in range(2)]))
     if "mask" in model.layout:
         flat[:, : prod(shape) : 3] = 0
-    features = torch.from_numpy(_Samples(shape, model.num_labels).features(np.arange(5)))
+    features = torch.from_numpy(
+        _Samples(shape, model.num_outputs, tokens=model.integers).features(np.arange(5))
+    )
     with _named("dense = True"):
         by_hand = Layers.of(model, flat).activations(features.flatten(1)[None])[-1]
         for row in range(len(flat)):
@@ -443,13 +491,22 @@ def _sgd(momentum: float = 0.0) -> Sgd:
 
 
 class _Samples:
-    """Implements `emulator.ports.SampleReader`: normal features and random labels."""
+    """Implements `emulator.ports.SampleReader`: normal features, or tokens, random labels, and targets.
 
-    def __init__(self, sample_shape: Shape, num_labels: int) -> None:
+    Targets, beside labels, are those of samples that have some of three things, and not the others.
+    """
+
+    num_targets = 3
+
+    def __init__(self, sample_shape: Shape, num_labels: int, *, tokens: bool) -> None:
         generator = np.random.default_rng(5)
         self.sample_shape = sample_shape
         self.num_labels = num_labels
+        self.tokens = Tokens(num_labels) if tokens else None
         self._features = generator.standard_normal((40, *sample_shape), dtype=np.float32)
+        if tokens:
+            ids = generator.integers(0, num_labels, (40, *sample_shape))
+            self._features = ids.astype(np.float32)
         self._labels: Ints = generator.integers(0, num_labels, 40)
 
     def features(self, rows: Ints) -> Floats32:
@@ -457,6 +514,9 @@ class _Samples:
 
     def labels(self, rows: Ints) -> Ints:
         return self._labels.take(rows)
+
+    def targets(self, rows: Ints) -> Floats32:
+        return (rows[:, None] >> np.arange(self.num_targets) & 1).astype(np.float32)
 
     def sample_keys(self, rows: Ints) -> Ints:
         return np.stack([rows, 0 * rows], axis=1)
@@ -506,8 +566,10 @@ def _trained(kind: Kind, model: FlatModel, shape: Shape, chain: Chain, dtype: to
     along = dict.fromkeys(chain.facts.receives, 0.1 * starts[::-1, :size])
     strategy: Strategy = kind(model, chain)
     tasks = replace(tasks, broadcast=along)
-    reader = _Samples(shape, model.num_labels)
-    wave = Wave(tasks, starts, everyone, reader, STREAMS, dtype, chain=chain, draws=True)
+    reader = _Samples(shape, model.num_outputs, tokens=model.integers)
+    wave = Wave(
+        tasks, starts, everyone, reader, STREAMS, dtype, chain=chain, draws=True, objective=model.objective
+    )
     columns: list[list[Floats]] = []
     position: list[Ints] = []
     with _named(f"training by {kind.__name__}"):

@@ -317,7 +317,8 @@ class _Command:
                 self._progress.resumed(run, rounds)
             case {"rounds": int(rounds), "closed_s": float(closed_s), "accuracy": accuracy}:
                 assert accuracy is None or isinstance(accuracy, float)
-                self._progress.round_done(run, Reached(rounds, closed_s, accuracy))
+                word = str(body.get("word", "accuracy"))
+                self._progress.round_done(run, Reached(rounds, closed_s, accuracy, word))
                 peak_bytes = body["peak_bytes"]
                 assert isinstance(peak_bytes, float)
                 self._admission.saw(run, peak_bytes, evaluated=bool(body["evaluated"]))

@@ -277,6 +277,7 @@ class _Reporter:
                 rounds=reached.rounds,
                 closed_s=reached.closed_s,
                 accuracy=reached.accuracy,
+                word=reached.word,
                 evaluated=self._evaluated,
                 peak_bytes=own_peak_bytes(),
             )

@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 
 from emulator.errors import ConfigurationError, RunError, naming
 from emulator.seeding import RandomStreams
-from experiments.build import reader_of
+from experiments.build import objective_of, reader_of
 from experiments.config import Arm, Experiment
 from experiments.locating import DataFolders, locator
 from experiments.own.sources import Sources
@@ -33,7 +33,7 @@ def build() -> nn.Module:
 
 
 if __name__ == "__main__":
-    sys.exit(main(build, {sample_shape}, {num_labels}, {batch_size}, {integers}))
+    sys.exit(main(build, {sample_shape}, {num_outputs}, {batch_size}, {integers}, {reads!r}))
 """
 
 
@@ -52,16 +52,19 @@ def script(path: Path, arm_name: str | None, data: DataFolders, *, is_for_here: 
     """
     from executor.measuring import timing
     from executor.measuring.writing import written
+    from executor.probing import refuse_misfit
 
     experiment = load_experiment(path, data=data)
     with naming(named(path)):
         arm = _arm(experiment, arm_name)
         streams = RandomStreams(experiment.seeds[0])
         context = TraceContext(experiment.round.rounds, streams, locator(data, path))
-        reader = reader_of(arm, experiment.trace.build().build(context))
-        shape, num_labels = reader.sample_shape, reader.num_labels
+        trace = experiment.trace.build().build(context)
+        reader, objective = reader_of(arm, trace), objective_of(experiment, trace)
+        shape, num_outputs = reader.sample_shape, objective.num_outputs(reader)
         model = arm.training.model
-        expression, definitions = written(model.kind, model.build(), shape, num_labels)
+        refuse_misfit(model.build(), reader, objective)
+        expression, definitions = written(model.kind, model.build(), shape, num_outputs)
         sources = Sources(definitions)
         if sources.libraries and not is_for_here:
             library, user = next(iter(sources.libraries.items()))
@@ -78,9 +81,10 @@ def script(path: Path, arm_name: str | None, data: DataFolders, *, is_for_here: 
         imports="\n    ".join(sorted({f"import {name.partition(':')[0]}" for name in definitions})),
         expression=expression.replace("\n", "\n    "),
         sample_shape=tuple(shape),
-        num_labels=num_labels,
+        num_outputs=num_outputs,
         batch_size=arm.training.batch_size,
         integers=reader.integers,
+        reads=objective.reads,
     )
 
 

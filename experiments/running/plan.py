@@ -52,11 +52,13 @@ class Reached:
         rounds: Rounds done.
         closed_s: Virtual time, in seconds, at which the last of them closed.
         accuracy: Accuracy (0 to 1) in the last evaluated round; None until this attempt has evaluated one.
+        word: What that is called.
     """
 
     rounds: int
     closed_s: float
     accuracy: float | None
+    word: str = "accuracy"
 
 
 @dataclass(frozen=True)

@@ -37,6 +37,7 @@ from experiments.build import (
     build_executor,
     build_world,
     device_factors,
+    objective_of,
     run_header,
 )
 from experiments.checks.arms import check_arms, late_reporting
@@ -315,6 +316,7 @@ def _run_to_end(
     own = own_parts(plan.experiment, [run.arm])
     watch = Watch(own, by_call=has_threads or bool(plan.track))
     tracking = LiveTracking(plan.track, plan.directory, run.arm, run.seed, progress.note)
+    word = objective_of(plan.experiment, world.trace).word
     attempt = Attempt(
         plan.directory,
         run.arm,
@@ -328,7 +330,7 @@ def _run_to_end(
         device_factor=device_factors(plan.experiment, arm, world),
         client_names=world.trace.client_names,
         log_visits=plan.experiment.round.log_visits,
-        observer=_observer(run, plan.experiment.round, progress, tracking),
+        observer=_observer(run, plan.experiment.round, word, progress, tracking),
         halved=lambda: executor.halved_groups,
         lost=lost,
         other_ranks=lambda: Spent() if ranks is None else ranks.others,
@@ -430,8 +432,8 @@ def _play(attempt: Attempt, steps: Iterator[None], until: int | None, stop: Stop
     attempt.emulation.state()  # refuses what a part has kept beside its state, however short the run
 
 
-def _observer(run: PlannedRun, rounds: Round, progress: Progress, tracking: LiveTracking) -> Observer:
-    """An observer that reports each round of `run` to `progress` and to its trackers."""
+def _observer(run: PlannedRun, rounds: Round, word: str, progress: Progress, live: LiveTracking) -> Observer:
+    """An observer that reports each round of `run` to `progress`, in this word, and to its trackers."""
     accuracy: float | None = None
 
     def report(record: RoundRecord) -> None:
@@ -439,8 +441,8 @@ def _observer(run: PlannedRun, rounds: Round, progress: Progress, tracking: Live
         if record.accuracy is not None:
             accuracy = record.accuracy
         reached = rounds.reached(record.round + 1, record.closed_s)
-        progress.round_done(run, Reached(reached, record.closed_s, accuracy))
-        tracking.round_done(record)
+        progress.round_done(run, Reached(reached, record.closed_s, accuracy, word))
+        live.round_done(record)
 
     return report
 

@@ -15,7 +15,7 @@ from experiments.locating import Locate, entries_below
 from experiments.own.identity import code_of
 from experiments.own.parts import OwnPart
 from experiments.results.reading.json_files import Identity
-from traces.files import ARRIVALS, FACTS, FEATURES, data_facts, file_facts, read_facts
+from traces.files import ARRIVALS, FACTS, FEATURES, TARGETS, data_facts, file_facts, read_facts
 from traces.idx import idx_files
 
 TRACE_FILES = (FACTS, ARRIVALS, FEATURES)
@@ -118,7 +118,8 @@ class SourceFiles:
 def _source_files(folder: Path) -> list[Path]:
     """The files of `folder` that are read: those of a trace or an idx data set, else all but hidden ones."""
     if _is_trace(folder):
-        return [folder / name for name in TRACE_FILES]
+        targets = folder / TARGETS
+        return [*(folder / name for name in TRACE_FILES), *([targets] if targets.is_file() else [])]
     try:
         return idx_files(folder)
     except DataFileError:  # another format, of a plug-in's source

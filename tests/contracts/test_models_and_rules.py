@@ -30,6 +30,7 @@ from tests.executor.models.thin import THIN
 from tests.fakes import NOTHING
 
 MORE_MODELS = [
+    ("char_lstm", {"embedding": 3, "hidden": 5, "layers": 1}),
     ("cnn", {"channels": [3, 5], "padding": 1}),
     ("context", {"inner": "linear", "size": 3}),
     ("masked", {"inner": {"kind": "mlp", "hidden": [5]}, "feddrift_unmasked_inference": True}),
@@ -38,9 +39,10 @@ MORE_MODELS = [
     ("mlp", {"hidden": []}),
     ("mlp", {"hidden": [5, 7]}),
     ("resnet", {"depth": 1, "channels": 6, "groups": 1}),
+    ("word_transformer", {"layers": 1, "heads": 3, "width": 6}),
 ]
-VECTORS = {"mixture": (72,)}
-"""The samples of models that take vectors alone."""
+VECTORS = {"char_lstm": (6,), "mixture": (72,), "word_transformer": (6,)}
+"""The samples of models that take vectors, or texts, alone."""
 
 MORE_RULES = [
     ("adam", {"amsgrad": True, "weight_decay": 0.01}),

@@ -93,6 +93,16 @@ PROFILE: dict[str, Any] = {
 
 MOVING: dict[str, Any] = {**DRIFTING, "seeds": [0], "report": {}, "arm": [{"name": "only"}]}
 STILL: dict[str, Any] = {**SMALL, "arm": [{"name": "only"}]}
+TEXTS = {
+    "source": "markov_text",
+    "clients": 6,
+    "length": 6,
+    "texts": 20,
+    "retain_rounds": 4,
+    "rounds_per_step": 2,
+}
+SMALL_LSTM = {"kind": "char_lstm", "hidden": 4, "layers": 1}
+"""Beside sources of texts, which no model of numbers takes."""
 
 
 def in_trace(trace: Mapping[str, Any]) -> dict[str, Any]:
@@ -140,7 +150,11 @@ RUNS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     ),
     "drifts": lambda part: merged(STILL, {"trace": {"drift": part}}),
     "memories": lambda part: with_parts({"memory": part}),
-    "models": lambda part: merged(STILL, {"training": {"model": part}}),
+    "models": lambda part: {
+        **STILL,
+        **({"trace": TEXTS} if REGISTRIES["models"].find(part["kind"]).tells_next_token else {}),
+        "training": {**STILL["training"], "model": part},
+    },
     "pacings": lambda part: with_parts({"pacing": part}),
     "partitions": lambda part: {**STILL, "trace": {"source": "digits", "clients": 20, "partition": part}},
     "representations": lambda part: with_parts({"representation": part, "clusterer": "fielding"}),
@@ -155,7 +169,11 @@ RUNS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     ),
     "selectors": lambda part: with_parts({"selector": part}),
     "triggers": lambda part: with_parts({"clusterer": {"kind": "fielding", "trigger": part}}),
-    "sources": lambda part: {**STILL, "trace": {"source" if k == "kind" else k: v for k, v in part.items()}},
+    "sources": lambda part: {
+        **STILL,
+        "training": {**STILL["training"], **({"model": SMALL_LSTM} if part["kind"] == "markov_text" else {})},
+        "trace": {"source" if k == "kind" else k: v for k, v in part.items()},
+    },
 }
 EXAMPLES: dict[str, dict[str, Any]] = {
     "label_mix": {"events": [{"round": 2, "share": 0.5}]},
@@ -175,6 +193,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "concepts": {"pattern": ["000", "010", "011"], "rounds_per_step": 2, "samples_per_step": 20},
     "file": {"step_width": 1, "test_share": 0.25, "rounds_per_step": 2, "retain_rounds": 2},
     "synthetic": {"clients": 4, "rounds_per_step": 2},
+    "markov_text": {key: value for key, value in TEXTS.items() if key != "source"},
     "label_replay": {"group": "place", "label": "kind", "rounds_per_step": 2, "retain_rounds": 4},
     "label_subsets": {"subsets": [[0, 1], [1, 2]]},
     "label_swaps": {"swaps": [[1, 2]]},

@@ -82,6 +82,8 @@ SMALL_SOURCES = [
     ("label_replay", {**REPLAYED, "absent": "leave", "test_on": "next", "changes": [HELD]}),
     ("label_replay", {**OBSERVED, "clients_per_group": 1}),
     ("label_replay", {**OBSERVED, "absent": "leave", "test_share": 0.5}),
+    ("markov_text", {"clients": 6, **STREAM, "length": 9, "texts": 20, "changes": [HELD]}),
+    ("markov_text", {"clients": 3, "length": 9, "texts": 20, "partition": "dirichlet", "data_seed": "run"}),
     ("synthetic", {"clients": 4, "rounds_per_step": 2, "changes": [HELD]}),
     ("synthetic", {"clients": 3, "rounds_per_step": 2, "alpha": 0, "beta": 1, "data_seed": "run"}),
 ]

@@ -251,6 +251,8 @@ def _check_build(call: Call, state: PageState, *, is_run: bool) -> None:
     kind, root = call.values["kind"], state.folder / str(call.values["--root"])
     if not _one_of("kind of data set", kind, BUILDERS.names(), is_run=is_run):
         return
+    if not call.further and not is_run:  # the name of a command, without what it needs
+        return
     settings = parse_options(kind, BUILDERS.find(kind), call.further)
     if kind != "table" or root.suffix != ".csv" or not root.is_file():
         return

@@ -65,6 +65,15 @@ def leaf() -> Counter[Any]:
     return Counter((name, str(label)) for name, user in users.items() for label in user["y"])
 
 
+def sent140() -> Counter[Any]:
+    users = json.loads(Path("sent140.json").read_text())["user_data"]
+    return Counter((name, mood) for name, user in users.items() for mood in user["y"])
+
+
+def readings() -> Counter[Any]:
+    return Counter((device, "all") for device in pd.read_csv("sensors.csv").device)
+
+
 def pictures() -> Counter[Any]:
     return Counter(path.parent.name for path in Path("pictures").glob("*/*.png"))
 
@@ -73,11 +82,22 @@ RECOUNTS: Mapping[str, Callable[[], Counter[Any]]] = {
     "sensors": sensors,
     "scans": scans,
     "leaf": leaf,
+    "sent140": sent140,
+    "readings": readings,
     "photos": pictures,
     "flower": pictures,
     "pets": pictures,
 }
-CLIENTS = {"sensors": 8, "scans": 30, "leaf": 3, "photos": 6, "flower": 4, "pets": 6}
+CLIENTS = {
+    "sensors": 8,
+    "scans": 30,
+    "leaf": 3,
+    "sent140": 2,
+    "readings": 8,
+    "photos": 6,
+    "flower": 4,
+    "pets": 6,
+}
 
 
 @pytest.mark.parametrize("name", RECIPES)

@@ -21,8 +21,9 @@ def test_the_arguments_are_settings_of_the_builder_with_their_defaults() -> None
     arguments = dict(inspect.signature(driftscale.write_trace).parameters)
     assert list(arguments)[:4] == ["folder", "features", "frame", "label"]
     settings = {name: arguments[name].default for name in list(arguments)[4:]}
-    assert {name for name in settings if name not in TableSettings.model_fields} == {"class_names", "fresh"}
-    for name in settings.keys() - {"class_names", "fresh", "test_share", "most_cells"}:
+    others = {"class_names", "fresh", "targets", "vocabulary"}
+    assert {name for name in settings if name not in TableSettings.model_fields} == others
+    for name in settings.keys() - {*others, "test_share", "most_cells"}:
         assert settings[name] == TableSettings.model_fields[name].default, name
 
 
@@ -107,3 +108,54 @@ def test_nothing_is_left_of_a_folder_that_cannot_be_opened_and_the_same_call_suc
             driftscale.write_trace(tmp_path / "out", **given)
     assert list(tmp_path.iterdir()) == []
     driftscale.write_trace(tmp_path / "out", **given)
+
+
+def test_tokens_and_targets_are_written_as_they_are_and_output_i_is_class_i(tmp_path: Path) -> None:
+    columns = {**COLUMNS, "price": [1.5, 2.5, 3.5, 4.5]}
+    given: dict[str, Any] = {"client": "who", "test_share": 0, "tokens": 0, "vocabulary": 2}
+    folder = driftscale.write_trace(
+        tmp_path / "out", SAMPLES, columns, label="kind", num_classes=4, targets="price", **given
+    )
+    assert folder.facts["tokens"] == {"vocabulary": 2, "padding": 0}
+    assert not {"mean", "deviation", "scale"} & set(folder.facts)
+    assert folder.classes == ("0", "1", "2", "3")
+    assert np.load(folder.path / "targets.npy").tolist() == [[1.5], [2.5], [3.5], [4.5]]
+    assert "features are ids of tokens, and stay as they are" in folder.notes
+    whole = driftscale.write_trace(tmp_path / "b", SAMPLES, columns, targets=["price", "at"], **given)
+    assert (whole.classes, np.load(whole.path / "targets.npy").shape) == (("all",), (4, 2))
+    numbers = np.arange(4)
+    array = driftscale.write_trace(
+        tmp_path / "c", SAMPLES, columns, targets=numbers, **{**given, "tokens": True}
+    )
+    assert array.facts["tokens"] == {"vocabulary": 2}
+
+
+def test_what_is_standardised_or_renumbered_is_said(tmp_path: Path) -> None:
+    columns = {**COLUMNS, "kind": [3, 7, 7, 3]}
+    folder = driftscale.write_trace(tmp_path / "out", SAMPLES, columns, label="kind", client="who")
+    said = repr(folder)
+    assert "labels are renumbered by what occurs: 3 is class 0 of 2; num_classes= keeps all numbers" in said
+    assert "features are standardised over the training rows; ids of tokens are not, with tokens=" in said
+
+
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [
+        ({"tokens": True}, "tokens=True, vocabulary=None: samples of tokens need both, others neither"),
+        ({"vocabulary": 3}, "tokens=None, vocabulary=3: samples of tokens need both, others neither"),
+        ({"tokens": 3, "vocabulary": 3}, "padding = 3: must be below vocabulary = 3"),
+        ({"label": None}, "label is missing, the column of the class; only with targets or tokens"),
+        ({"num_classes": 2, "class_names": ["a", "b"]}, "class_names: only with label, whose classes they"),
+        ({"targets": "price"}, "unknown column 'price'"),
+    ],
+)
+def test_tokens_targets_and_classes_that_do_not_fit_are_one_line(
+    tmp_path: Path, given: dict[str, Any], problem: str
+) -> None:
+    with pytest.raises(EmulatorError) as error:
+        driftscale.write_trace(
+            tmp_path / "out", SAMPLES, COLUMNS, **{"client": "who", "label": "kind", **given}
+        )
+    assert problem in str(error.value)
+    assert "\n" not in str(error.value)
+    assert list(tmp_path.iterdir()) == []

@@ -10,11 +10,15 @@ from torch import nn
 
 from emulator.arrays import Floats32, Ints
 from emulator.messages import SampleRanges, TrainTasks
+from emulator.ports import Tokens
 from emulator.seeding import RandomStreams
 from executor.executor import LocalExecutor
 from executor.models import MODELS
 from executor.models.base import ModelSpec
 from executor.models.module import as_model
+from executor.objectives import OBJECTIVES
+from executor.objectives.base import Objective
+from executor.objectives.labels import LABELS
 from executor.rules import RULES
 from executor.rules.base import LocalRule
 from executor.settings import ExecutorSettings
@@ -22,14 +26,19 @@ from executor.settings import ExecutorSettings
 
 @dataclass
 class FakeReader:
-    """Gaussian features, or tokens of a `vocabulary`, and random labels; `rows` samples of `sample_shape`."""
+    """Gaussian features, or tokens of a `vocabulary`, and random labels; `rows` samples of `sample_shape`.
+
+    With `num_targets` samples have targets of 0 and 1 beside their label; token 0 is padding.
+    """
 
     rows: int = 400
     sample_shape: tuple[int, ...] = (6,)
     num_labels: int = 4
     vocabulary: int = 0
+    num_targets: int = 0
     x: Floats32 = field(init=False)
     y: Ints = field(init=False)
+    beside: Floats32 = field(init=False)
 
     def __post_init__(self) -> None:
         rng = np.random.default_rng(5)
@@ -38,10 +47,14 @@ class FakeReader:
             rng.integers(0, self.vocabulary, shape) if self.vocabulary else rng.standard_normal(shape)
         ).astype(np.float32)
         self.y = rng.integers(0, self.num_labels, self.rows)
+        self.beside = rng.integers(0, 2, (self.rows, self.num_targets)).astype(np.float32)
 
     @property
-    def integers(self) -> bool:
-        return self.vocabulary > 0
+    def tokens(self) -> Tokens | None:
+        return Tokens(self.vocabulary, padding=0) if self.vocabulary else None
+
+    def targets(self, rows: Ints) -> Floats32:
+        return self.beside.take(rows, axis=0)
 
     def features(self, rows: Ints) -> Floats32:
         return self.x.take(rows, axis=0)
@@ -107,11 +120,17 @@ def rule(kind: str, **settings: object) -> LocalRule:
     return part(part.Settings(**settings))
 
 
+def objective(kind: str, **settings: object) -> Objective:
+    part = OBJECTIVES.find(kind)
+    return part(part.Settings(**settings))
+
+
 def executor(
     reader: FakeReader,
     spec: ModelSpec | None = None,
     rules: Sequence[LocalRule] = (),
     seed: int = 3,
+    scored_by: Objective = LABELS,
     **settings: object,
 ) -> LocalExecutor:
     return LocalExecutor(
@@ -120,6 +139,7 @@ def executor(
         rules or [rule("sgd")],
         RandomStreams(seed),
         ExecutorSettings.model_validate(settings),
+        objective=scored_by,
     )
 
 

@@ -18,7 +18,7 @@ from executor.flat import FlatModel, Mode
 from executor.models import MODELS
 from executor.models.base import ModelSpec
 from executor.rules.base import build_chain
-from tests.executor.fakes import Ready, model, rule
+from tests.executor.fakes import Ready, model, objective, rule
 
 
 def test_the_vector_is_in_the_order_of_named_parameters() -> None:
@@ -176,10 +176,15 @@ def test_what_it_computes_is_what_the_whole_module_does() -> None:
     assert torch.equal(logits, functional.linear(body, flat[:20].view(4, 5), flat[20:]))
 
 
+TEXTS = ("char_lstm", "word_transformer")
+
+
 @pytest.mark.parametrize("kind", MODELS.names())
 def test_the_layout_covers_the_vector_and_agrees_with_requires_grad(kind: str) -> None:
     shape = (70,) if kind == "mixture" else (8, 8)
-    flat_model = FlatModel(model(kind), shape, num_labels=3)
+    of_texts = {"integers": True, "objective": objective("next_token")} if kind in TEXTS else {}
+    shape = (8,) if kind in TEXTS else shape
+    flat_model = FlatModel(model(kind), shape, 3, **of_texts)
     segments = list(flat_model.layout.values())
     assert [segment.first for segment in segments] == [0, *(segment.last for segment in segments[:-1])]
     assert segments[-1].last == flat_model.num_parameters

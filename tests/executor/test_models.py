@@ -15,9 +15,12 @@ from executor.models import MODELS
 from executor.models.base import ModelSpec
 from tests.executor.fakes import model
 
+OTHERS = {"char_lstm", "mixture", "word_transformer"}
+"""Models of texts, or of vectors."""
+
 
 @pytest.mark.parametrize("shape", [(8, 8), (1, 8, 8), (28, 28), (3, 32, 32), (7, 9)])
-@pytest.mark.parametrize("kind", [kind for kind in MODELS.names() if kind != "mixture"])  # of vectors
+@pytest.mark.parametrize("kind", [kind for kind in MODELS.names() if kind not in OTHERS])
 def test_every_model_maps_images_to_one_logit_per_label(kind: str, shape: tuple[int, ...]) -> None:
     settings = {"vit_tiny": {"patch": gcd(*shape[-2:])}, "mixture": {"size": 4}}
     module = model(kind, **settings.get(kind, {})).build(shape, 5)
@@ -158,6 +161,8 @@ def test_hidden_layers_come_in_their_order() -> None:
         ("resnet18", {"norm": "layer"}),
         ("shufflenet_v2", {"stem": "mnist"}),
         ("vit_tiny", {"patch": 0}),
+        ("char_lstm", {"layers": 0}),
+        ("word_transformer", {"heads": 3}),
     ],
 )
 def test_settings_out_of_range_or_unknown_are_refused(kind: str, settings: dict[str, object]) -> None:
@@ -167,7 +172,8 @@ def test_settings_out_of_range_or_unknown_are_refused(kind: str, settings: dict[
 
 def test_an_unknown_model_lists_the_choices() -> None:
     with pytest.raises(
-        UnknownNameError, match="unknown model 'cn'; choices: cnn, context, linear, masked, mixture, mlp, "
+        UnknownNameError,
+        match="unknown model 'cn'; choices: char_lstm, cnn, context, linear, masked, mixture, mlp, ",
     ):
         MODELS.find("cn")
 

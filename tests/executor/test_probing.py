@@ -15,7 +15,7 @@ from tests.executor.fakes import FakeReader, Ready, executor, module
 from tests.executor.modules import broken
 
 LINES = {
-    "TooFewOutputs": r"makes \(3, 3\); an argument named num_labels gets the trace's$",
+    "TooFewOutputs": r"makes \(3, 3\); an argument named num_outputs gets that number$",
     "OtherShape": r"does not take 3 samples of shape \(8, 8\), in layer 'fc' \(Linear\): RuntimeError: mat1",
     "SecondArgument": r"forward must take the samples and nothing else .*positional argument: 'mask'",
     "MovingBuffer": r"training changes its 'seen', which no update carries",
@@ -35,7 +35,7 @@ LINES = {
     "Squeezed": r"makes \(4,\) of a single sample, and must make \(1, 4\): a squeeze\(\) drops the axis",
     "Infinite": r"must make logits that are finite floats of its first samples",
     "Nothing": r"nothing of it trains",
-    "Pair": r"must make logits of shape \(3, 4\).* makes tuple",
+    "Pair": r"must make outputs of shape \(3, 4\).* makes tuple",
     "Raises": r"ValueError: no such thing",
 }
 

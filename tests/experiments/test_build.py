@@ -36,6 +36,7 @@ from tests.executor.fakes import wave
 from tests.experiments.small import DEVICES, DRIFTING, drifting, small, write_idx_folder
 from tests.traces.tiny import Row, trace_of
 from traces.arrivals import TestOn
+from traces.images import ImageSet
 from traces.onsets import of_steps
 from traces.trace import Trace
 
@@ -290,6 +291,7 @@ def test_every_field_of_a_header_is_described_and_every_description_has_its_fiel
         devices={"availability": "diurnal", "jitter": {"network": 0.3}},
         faults={"byzantine": {"kind": "label_flip", "share": 0.25}},
         round={"evaluate_clients": 5, "hear": "everyone", "client_distance": embedding},
+        training={"objective": {"kind": "squared_error", "tolerance": 0.5}},
         arm=[
             {
                 "name": "fielding",
@@ -300,6 +302,9 @@ def test_every_field_of_a_header_is_described_and_every_description_has_its_fiel
         ],
     )
     [arm], shared = experiment.arm, world(experiment)
+    pool = shared.trace._images
+    assert isinstance(pool, ImageSet)
+    shared.trace._images = replace(pool, numbers=np.zeros((len(pool), 3), dtype=np.float32))
     executor = build_executor(experiment, arm, shared)
     executor._solver = replace(executor.solver, base=3)  # as of a model with frozen parameters
     reference = Reference(executor, executor.initial(0), np.zeros(10, dtype=np.int64), 1.0)
@@ -307,6 +312,8 @@ def test_every_field_of_a_header_is_described_and_every_description_has_its_fiel
     shared.trace.test_concepts = np.zeros((2, shared.trace.num_clients), dtype=np.int64)
     header = run_header(experiment, arm, shared, executor, reference, reference)
     assert list(header) == list(HEADER)
+    assert header["outputs"] == 3
+    assert header["objective"] == {"kind": "squared_error", "word": "within 0.5"}
     always = {name for name, field in HEADER.items() if not field.present}
     assert set(header_of(small(trace={"drift": "none"}))) == always
 

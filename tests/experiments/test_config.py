@@ -157,12 +157,12 @@ def test_every_arm_has_its_whole_training_in_the_resolved_configuration() -> Non
         (
             {"arm": [{"name": "a", "training": {"rate": 1}}]},
             "x.toml: arm.a.training: unknown key 'rate'; choices: batch_norm, batch_size, "
-            "batches, last, learning_rate, local_epochs, local_steps, model, start",
+            "batches, last, learning_rate, local_epochs, local_steps, model, objective, start",
         ),
         (
             {"training": {"rate": 1}},
             "x.toml: training: unknown key 'rate'; choices: batch_norm, batch_size, batches, last, "
-            "learning_rate, local_epochs, local_steps, model, start",
+            "learning_rate, local_epochs, local_steps, model, objective, start",
         ),
     ],
 )
@@ -417,7 +417,7 @@ def test_arms_that_are_not_a_list_of_tables_are_refused_with_and_without_parts(a
         (
             {"trace": {"source": "digitz"}},
             "x.toml: trace: unknown trace source 'digitz'; choices: concepts, digits, file, idx, "
-            "label_replay, synthetic; did you mean 'digits'?",
+            "label_replay, markov_text, synthetic; did you mean 'digits'?",
         ),
         (
             {"trace": {"drift": "lable_mix"}},
@@ -431,8 +431,9 @@ def test_arms_that_are_not_a_list_of_tables_are_refused_with_and_without_parts(a
         ),
         (
             {"training": {"model": "vit"}},
-            "x.toml: training.model = 'vit': unknown model 'vit'; choices: cnn, context, linear, masked, "
-            "mixture, mlp, random_features, resnet, resnet18, shufflenet_v2, vit_tiny",
+            "x.toml: training.model = 'vit': unknown model 'vit'; choices: char_lstm, cnn, context, linear, "
+            "masked, mixture, mlp, random_features, resnet, resnet18, shufflenet_v2, vit_tiny, "
+            "word_transformer",
         ),
         (
             {"arm": [{"name": "a", "clusterer": {"kind": "fielding", "treshold": 1}}]},
@@ -478,8 +479,9 @@ def test_arms_that_are_not_a_list_of_tables_are_refused_with_and_without_parts(a
         ),
         (
             {"training": {"model": ["mlp"]}},
-            "x.toml: training.model: must be a name, or a table with 'kind'; choices: cnn, context, "
-            "linear, masked, mixture, mlp, random_features, resnet, resnet18, shufflenet_v2, vit_tiny",
+            "x.toml: training.model: must be a name, or a table with 'kind'; choices: char_lstm, cnn, "
+            "context, linear, masked, mixture, mlp, random_features, resnet, resnet18, shufflenet_v2, "
+            "vit_tiny, word_transformer",
         ),
     ],
 )
@@ -814,3 +816,12 @@ def test_of_nominal_rounds_as_many_are_done_as_have_passed(closed: int, now_s: f
     timed = Round(rounds=4, participants=3, seconds_per_round=300)
     assert timed.reached(closed, now_s) == reached
     assert Round(rounds=400, participants=3).reached(closed, now_s) == closed
+
+
+def test_arms_have_one_objective() -> None:
+    own = [{"name": "a"}, {"name": "b", "training": {"objective": "multi_label"}}]
+    assert "arm 'b': training.objective: arms are compared by one objective; set it in [training] alone" in (
+        refusal(small_table(arm=own))
+    )
+    both = small_table(training={"objective": "multi_label"}, arm=[{"name": "a"}, {"name": "b"}])
+    assert {arm.training.objective.kind for arm in parse_experiment(both, "x.toml").arm} == {"multi_label"}

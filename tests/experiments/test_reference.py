@@ -215,7 +215,7 @@ def test_arms_of_different_models_need_one_model_to_measure_with() -> None:
 
 
 def test_an_unknown_reference_model_is_refused_with_the_choices() -> None:
-    with pytest.raises(ConfigurationError, match=r"representation.*unknown model 'vit'; choices: cnn"):
+    with pytest.raises(ConfigurationError, match=r"representation.*unknown model 'vit'; choices: char_lstm"):
         reporting({"kind": "embedding", "model": "vit"})
     with pytest.raises(ConfigurationError, match=r"representation.*unknown key 'hiden'.*'hidden'"):
         reporting({"kind": "embedding", "model": {"kind": "mlp", "hiden": [3]}})

@@ -26,6 +26,7 @@ from emulator.plugins import ChoiceOf, Registry
 from executor.flat import FlatModel
 from executor.models import MODELS
 from executor.models.settings import MlpSettings
+from executor.objectives import OBJECTIVES
 from executor.rules import RULES
 from executor.rules.base import Chain, build_chain
 from executor.settings import ExecutorSettings
@@ -33,6 +34,7 @@ from experiments.config import Arm, Devices, PartsRow, Round, Training
 from tests.experiments.small import DEVICES, merged, write_idx_folder, write_label_trace
 from tests.traces.tiny import write_trace_folder
 from traces.concepts import CONCEPT_SETS
+from traces.files import TARGETS
 from traces.partitions import PARTITIONS
 from traces.shared_sets import SharedSet
 from traces.sources import SOURCES
@@ -93,6 +95,12 @@ LEFT_OUT = frozenset(
 
 LARGE = frozenset({"resnet18", "shufflenet_v2", "vit_tiny"})
 """Models of millions of numbers, of which no setting makes a small one; `thin.py` has some to test."""
+
+OF_TEXTS = frozenset({"char_lstm", "word_transformer"})
+"""Models of texts, which are drawn with a source of texts alone."""
+
+OF_TARGETS = ("absolute_error", "multi_label", "squared_error")
+"""Objectives of targets, which are drawn with the folder that has some."""
 
 NOTHING = object()
 
@@ -156,7 +164,7 @@ def draw_number(number: Number, is_whole: bool, draw: random.Random, name: str) 
 
 def draw_part(registry: Registry[Any], draw: random.Random, key: str = "kind") -> dict[str, Any]:
     """A part of a registry with its settings, as the table that names it; all sizes of a model are small."""
-    names = [name for name in registry.names() if name not in LARGE]
+    names = [name for name in registry.names() if name not in LARGE | OF_TEXTS]
     return draw_named(registry, draw.choice(names), draw, key)
 
 
@@ -188,6 +196,8 @@ def write_data(folder: Path) -> None:
     few = np.arange(number) < 60
     write_trace_folder(folder / "drawn", columns)
     write_trace_folder(folder / "given", {**columns, "split": split, "concept": columns["step"] % 2})
+    write_trace_folder(folder / "targets", columns)
+    np.save(folder / "targets" / TARGETS, rng.integers(0, 2, (50, 3)).astype(np.uint8))
     for name, rows in (("coming", coming), ("few", few)):
         write_trace_folder(folder / name, {key: column[rows] for key, column in columns.items()})
 
@@ -207,16 +217,19 @@ def draw_source(draw: random.Random, rounds: int) -> dict[str, Any]:
         drawn |= {"samples_per_step": draw.randint(3, 8), **draw_concepts(draw, rounds)}
     if name in ("concepts", "synthetic"):
         return drawn
+    if name == "markov_text":
+        drawn.pop("noise", None)  # which tokens do not take
     drawn["retain_rounds"] = draw.randint(1, 6)
     if name == "file":
-        return {**drawn, "folder": draw.choice(["drawn", "given", "coming", "few"])}
+        return {**drawn, "folder": draw.choice(["drawn", "given", "coming", "few", "targets"])}
     if name == "label_replay":
         columns = {"group": "place", "time": "day", "label": "kind", "count": "seen"}
         files = {"table": "labels.csv", "images": "images", **columns}
         observed = {"samples": "observed", "test_share": draw.uniform(0.1, 0.6)}
         drawn = {key: value for key, value in drawn.items() if key not in {"window", *sizes}}
         return {**drawn, **files, "clients_per_group": draw.randint(1, 3), **draw.choice([sizes, observed])}
-    own = {"clients": draw.randint(4, 10), **({"folder": "images"} if name == "idx" else {})}
+    files = {"idx": {"folder": "images"}, "markov_text": {"length": 6, "texts": 20}}
+    own = {"clients": draw.randint(4, 10), **files.get(name, {})}
     way = draw.choice(["drift", "drift", "shared", "partition", "swaps"])
     if way == "partition":
         kept = {key: value for key, value in drawn.items() if key in ("source", "rounds_per_step", "noise")}
@@ -390,6 +403,12 @@ def set_trace(draw: random.Random, table: Mapping[str, Any]) -> dict[str, Any]:
     """Take a trace of another source, with its changes before those that there are."""
     trace = draw_source(draw, table["round"]["rounds"])
     changes = [*trace.get("changes", ()), *table["trace"].get("changes", ())]
+    if trace["source"] == "markov_text":
+        model = draw_named(MODELS, draw.choice(sorted(OF_TEXTS)), draw)
+        table = {**table, "training": {**table["training"], "model": model}}
+    if trace.get("folder") == "targets":
+        objective = draw_named(OBJECTIVES, draw.choice(OF_TARGETS), draw)
+        table = {**table, "training": {**table["training"], "objective": objective}}
     return {**table, "trace": {**trace, **({"changes": changes} if changes else {})}}
 
 
@@ -411,7 +430,8 @@ def set_devices(draw: random.Random, table: Mapping[str, Any]) -> dict[str, Any]
 
 def set_training(draw: random.Random, table: Mapping[str, Any]) -> dict[str, Any]:
     """Take other settings of training: a few steps, or a few epochs."""
-    drawn = draw_settings(Training, draw)
+    known = table["training"]
+    drawn = {**draw_settings(Training, draw), **{key: known[key] for key in known if key == "objective"}}
     if "local_epochs" in drawn:
         drawn.pop("local_steps", None)
         drawn["local_epochs"] = draw.randint(1, 2)
@@ -419,7 +439,7 @@ def set_training(draw: random.Random, table: Mapping[str, Any]) -> dict[str, Any
         drawn["local_steps"] = draw.randint(1, 3)
     if "local_steps" in drawn or drawn.get("batches") == "fixed":
         drawn.pop("last", None)
-    kept = {"model": table["training"]["model"], "batch_size": draw.randint(2, 5), "learning_rate": 0.05}
+    kept = {"model": known["model"], "batch_size": draw.randint(2, 5), "learning_rate": 0.05}
     return {**table, "training": {**drawn, **kept}}
 
 
@@ -493,7 +513,7 @@ class Drawn:
         turns = [*(("solver", name) for name in RULES.names())]
         turns += [("aggregator", name) for name in AGGREGATORS.names()]
         random.Random(seed).shuffle(turns)
-        models = [name for name in MODELS.names() if name not in LARGE]
+        models = [name for name in MODELS.names() if name not in LARGE | OF_TEXTS]
         random.Random(seed).shuffle(models)
         named = [turns[(2 * int(number) + arm) % len(turns)] for arm in range(arms)]
         methods = [
@@ -556,7 +576,9 @@ class Drawn:
 def parts_of(table: Mapping[str, Any]) -> Counter[str]:
     """How often a configuration has each solver, aggregator, model, ..., change and number of arms."""
     shared = {"solver": "sgd", "aggregator": "fedavg", "pacing": "sync", "clusterer": "single"}
+    stated = "next_token" if table["trace"]["source"] == "markov_text" else "labels"
     found = Counter([f"arms: {len(table['arm'])}", f"source: {table['trace']['source']}"])
+    found.update(f"objective: {name}" for name in names_of(table["training"].get("objective", stated)))
     for arm in table["arm"]:
         parts = {**shared, **table["training"], **arm.get("training", {}), **arm}
         for kind in ("model", *shared):

@@ -14,10 +14,11 @@ from coordinator.clusterers import CLUSTERERS
 from coordinator.pacing import PACINGS
 from emulator.plugins import Registry
 from executor.models import MODELS
+from executor.objectives import OBJECTIVES
 from executor.rules import RULES
 from experiments.build import World
 from experiments.config import PartsRow
-from tests.reliability.composed import LARGE, Drawn, parts_of, write_data
+from tests.reliability.composed import LARGE, OF_TEXTS, Drawn, parts_of, write_data
 from tests.reliability.fuzz_runs import found_after, fuzz, refusal
 from tests.reliability.rows import ARMS, row
 from tests.reliability.stops import Stopped, state_fields
@@ -56,7 +57,7 @@ def test_composed_configurations_of_every_method_come_to_the_same_bytes_with_oth
     assert tally.played == SUITE
     assert tally.stops > SUITE / 2
     ours = {f"{kind}: {name}" for kind, registry in PLAYED.items() for name in registry.ours()}
-    assert ours - tally.parts.keys() == {f"model: {name}" for name in LARGE}
+    assert ours - tally.parts.keys() == {f"model: {name}" for name in LARGE | OF_TEXTS}
 
 
 def test_draws_name_most_parts_and_are_the_same_for_a_key() -> None:
@@ -71,9 +72,10 @@ def test_draws_name_most_parts_and_are_the_same_for_a_key() -> None:
     ours = {f"source: {name}" for name in SOURCES.ours()} | {
         f"clusterer: {name}" for name in CLUSTERERS.ours()
     }
-    changes = {f"change: {name}" for name in OPERATIONS}
+    changes = {f"change: {name}" for name in OPERATIONS if name != "target"}  # none here has targets
+    objectives = {f"objective: {name}" for name in OBJECTIVES.ours()}
     forms = {f"change when: {when}" for when in ("pattern", "staggered", "every")} | {"change of: names"}
-    assert (ours | changes | forms) - parts == set()
+    assert (ours | changes | objectives | forms) - parts == set()
 
 
 def test_a_refused_configuration_is_repaired_the_same_way_each_time_and_keeps_its_methods(

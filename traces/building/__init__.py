@@ -19,6 +19,7 @@ BUILDERS: Registry[type[Builder]] = Registry(
         "idx": "traces.building.kinds.idx_images:IdxImages",
         "openimages": "traces.building.kinds.client_mapping:OpenImages",
         "table": "traces.building.table.build:Table",
+        "text": "traces.building.kinds.text:Text",
         "waymo": "traces.building.kinds.waymo:Waymo",
     },
     base="traces.building.base:Builder",

@@ -6,7 +6,10 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from emulator.arrays import Bools
+from emulator.storage.checkpoints import replacing
 from traces.building.base import Built, Request
 from traces.building.remarks import on_clients, same_but_for_spaces
 from traces.building.rows import TEST, TRAIN, Rows, arrivals_of
@@ -14,6 +17,7 @@ from traces.building.workspace import Workspace
 from traces.building.writing import Values, write_features
 from traces.files.arrivals import write_arrival_pieces
 from traces.files.facts import ARRIVALS, FEATURES, TraceFacts, file_facts
+from traces.files.features import TARGETS
 
 
 class Told(NamedTuple):
@@ -58,16 +62,22 @@ def write_folder(
     with ThreadPoolExecutor(1) as pool:
         digest = pool.submit(file_facts, space.path / FEATURES)  # while arrivals are sorted and written
         write_arrival_pieces(space.path / ARRIVALS, arrivals_of(rows, good))
+    targets = {}
+    if rows.target is not None:
+        with replacing(space.path / TARGETS) as file:
+            np.save(file, rows.target)
+        targets[TARGETS] = file_facts(space.path / TARGETS)
     told = tell(good, sums)
+    are_ids = told.facts.get("tokens") is not None
     num_bytes = space.finish(
         TraceFacts(
             shape=values.shape,
-            mean=tuple(mean.tolist()),
-            deviation=tuple(deviation.tolist()),
+            mean=None if are_ids else tuple(mean.tolist()),
+            deviation=None if are_ids else tuple(deviation.tolist()),
             classes=rows.classes,
             **told.facts,
         ),
-        {FEATURES: digest.result()},
+        {FEATURES: digest.result(), **targets},
     )
     tested = rows.have(TEST, good)
     has_rows = rows.have(TRAIN, good) | tested

@@ -20,6 +20,7 @@ from traces.building.decoding import Decoder
 from traces.building.folder import Told, write_folder
 from traces.building.image_values import ImageValues
 from traces.building.names import refuse_names, refuse_unnamed
+from traces.building.remarks import PIXELS_STANDARDISED, renumbered
 from traces.building.rows import Rows, ordered
 from traces.building.sums import SCALE, ByteSums
 from traces.building.workspace import refuse_existing, workspace
@@ -131,6 +132,7 @@ class ImageBuilder(Builder):
                 built={"left_out": left_out, "play": type(self).play or (KEEPS_ALL if is_owned else {})},
                 remedy=remedy,
                 unread=values.remarks(),
+                notes=(PIXELS_STANDARDISED, *renumbered(rows.classes)),
             )
 
         with workspace(request.out, self._plan(rows, values.shape), fresh=request.fresh) as space:

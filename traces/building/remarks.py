@@ -12,6 +12,10 @@ MOST_CAUSES = 1000
 
 OTHER_CAUSES = "other causes"
 
+STANDARDISED = "features are standardised over the training rows; ids of tokens are not, with --tokens"
+PIXELS_STANDARDISED = "pixels are standardised over the training samples, each channel by itself"
+TAKEN_IDS = "features are ids of tokens, and stay as they are"
+
 _MOST_LETTERS = 150
 
 
@@ -22,6 +26,19 @@ def taken_features(names: Sequence[str]) -> str:
     'features: a, b, c and 2 more, as --features names none'
     """
     return f"features: {abbreviated(names, ', ')}, as --features names none"
+
+
+def renumbered(classes: Sequence[str], remedy: str = "") -> list[str]:
+    """That labels which are numbers get others, as some below them do not occur; `remedy` keeps them.
+
+    >>> renumbered(["0", "2", "5"], "; x does not"), renumbered(["0", "1"]), renumbered(["a", "b"])
+    (['labels are renumbered by what occurs: 2 is class 1 of 3; x does not'], [], [])
+    """
+    moved = next((number for number, name in enumerate(classes) if name != str(number)), None)
+    if moved is None or not all(name.lstrip("-").isdecimal() for name in classes):
+        return []
+    what = f"{classes[moved]} is class {moved} of {len(classes)}"
+    return [f"labels are renumbered by what occurs: {what}{remedy}"]
 
 
 def same_but_for_spaces(classes: Iterable[str]) -> list[str]:

@@ -25,7 +25,7 @@ TRAIN, TEST = (SPLITS.index(split) for split in ("train", "test"))
 Names = tuple[str, ...] | Ints
 """The names of clients: texts, or numbers."""
 
-_COLUMNS = ("client", "label", "at", "value", "split", "count", "concept", "expiry", "box")
+_COLUMNS = ("client", "label", "at", "value", "split", "count", "concept", "expiry", "box", "target")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,6 +45,8 @@ class Rows:
         split: Index into SPLITS; None: test samples are held out by seed.
         count: How often the row arrives; concept: its concept; None: nothing says.
         expiry: When the client holds the row no longer, in the unit of `at`; None: it holds all to the end.
+        target: (n, K) what models are to tell beside the class; None: nothing.
+        keeps_classes: Whether classes stay that no row has.
         has_zone: Whether times are those of UTC, as the data set states.
         box: (n, 4) the corners x0, y0, x1, y1 of each row's crop in pixels; None: whole images.
         notes: What was left out or decided, for the user.
@@ -62,6 +64,8 @@ class Rows:
     count: np.ndarray | None = None
     concept: np.ndarray | None = None
     expiry: np.ndarray | None = None
+    target: np.ndarray | None = None
+    keeps_classes: bool = False
     has_zone: bool = False
     box: np.ndarray | None = None
     notes: tuple[str, ...] = ()

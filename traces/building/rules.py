@@ -203,6 +203,9 @@ FEATURES = (
         f"{{name}} is not finite: infinity, or a number beyond {LARGEST:g}",
     ),
 )
+TARGETS_FIT = (
+    Rule(lambda c: ~(np.abs(c.value) <= LARGEST), "{name} = {value}: must be a finite number of 32 bits"),
+)
 MOST_EXACT = 2**24
 """Whole numbers up to that size are numbers of 32 bits without loss."""
 

@@ -22,11 +22,12 @@ from emulator.storage.checkpoints import delete_folder, naming_file, sync_folder
 from emulator.storage.locks import Lock
 from emulator.storage.own_files import path_below
 from traces.files.facts import ARRIVALS, FACTS, FEATURES, FileFacts, TraceFacts, file_facts, write_facts
+from traces.files.features import TARGETS
 
 SUFFIX = ".building"
 PLAN, PROGRESS = "plan.json", "progress.json"
 
-OURS = (ARRIVALS, FEATURES, FACTS, PLAN, PROGRESS)
+OURS = (ARRIVALS, FEATURES, TARGETS, FACTS, PLAN, PROGRESS)
 """The names of files in a workspace; those that are written aside have them behind a dot."""
 
 NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
@@ -59,13 +60,14 @@ class Workspace:
 
         Args:
             facts: the facts of the trace, whose `files` are filled in here.
-            known: those of files that were hashed already, by name.
+            known: those of files that were hashed already, by name: others than these and the arrivals are
+                deleted.
         """
-        digests = {name: known.get(name) or file_facts(self.path / name) for name in (ARRIVALS, FEATURES)}
+        digests = {ARRIVALS: file_facts(self.path / ARRIVALS), **known}
         for entry in self.path.iterdir():
-            if entry.name not in (ARRIVALS, FEATURES, PLAN):
+            if entry.name not in (*digests, PLAN):
                 delete_folder(entry) if entry.is_dir() else entry.unlink()
-        for name in (ARRIVALS, FEATURES):
+        for name in digests:
             with naming_file(self.path / name), (self.path / name).open("rb") as file:
                 os.fsync(file.fileno())
         write_facts(self.path, facts.model_copy(update={"files": digests}))

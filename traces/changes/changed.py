@@ -144,12 +144,15 @@ def _refuse_lost_labels(applied: Sequence[Applied], rows: int) -> None:
         if "rule" not in rule.settings.names or not both:
             continue
         clients = np.union1d(earlier.spans.client, rule.spans.client)
-        on = (digits_of(earlier, clients, rows) > 0) & (digits_of(rule, clients, rows) > 0)
+        changed = digits_of(earlier, clients, rows) > 0
+        if earlier.settings.on == "arrivals":  # what has arrived keeps its change
+            changed = np.logical_or.accumulate(changed, axis=0)
+        on = changed & (digits_of(rule, clients, rows) > 0)
         if on.any():
             raise ConfigurationError(
                 f"{rule.key}: rule gives labels anew, and client {clients[on.any(axis=0).argmax()]} would "
-                f"lose those of {earlier.key} ({earlier.settings.names[0]}); end that one first, as with "
-                f"until_round, or list it behind"
+                f"lose those of {earlier.key} ({earlier.settings.names[0]}); list that one behind, or end it "
+                f"first, as with until_round, if it changes what is held"
             )
 
 
@@ -170,7 +173,9 @@ def _drawn(
         return Applied(change, key, spans), _label_maps(change, key, number, trace, run, made)
     for operation in change.what:
         if isinstance(operation, OfFeatures):
-            check_features(operation, trace.sample_shape, key, integers=trace.integers)
+            check_features(
+                operation, trace.sample_shape, key, integers=trace.integers, num_targets=trace.num_targets
+            )
     return Applied(change, key, spans), None
 
 

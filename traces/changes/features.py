@@ -1,11 +1,12 @@
 """What is done to features: rotations, noise, values that are replaced, and mixes, applied as a row is read.
 
+So are lines that targets are mapped by, which change no feature.
 A row names a *chain*: an operation, and the chain that comes before it; chain 0 is none.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from math import prod
@@ -17,7 +18,7 @@ from emulator.errors import ConfigurationError
 from emulator.seeding import RandomStreams
 from traces.arrivals import NOISE_NUMBERS
 from traces.changes.mixing import Map, drawn_map
-from traces.changes.settings import Mix, Noise, OfFeatures, Replace, Rotate
+from traces.changes.settings import Mix, Noise, OfFeatures, Replace, Rotate, Target
 
 
 @dataclass(frozen=True)
@@ -84,6 +85,20 @@ class FeatureChanges:
             chain: the chain of each row.
             sample: a random number of the sample of each, in [0, 2^32): its own noise begins there.
         """
+        for rows, number in self._in_order(chain):
+            features[rows] = self._changed(features[rows], number, sample[rows])
+
+    def apply_to_targets(self, targets: Floats32, chain: Ints) -> None:
+        """Change targets (n, K), float32, in place, each row by its chain (n,)."""
+        for rows, number in self._in_order(chain):
+            entry = self.entries[number]
+            if isinstance(entry.operation, Target):
+                line, magnitude = entry.operation.target, entry.magnitude
+                scale, shift = magnitude * (line.scale - 1), magnitude * line.shift
+                targets[rows] += np.float32(scale) * targets[rows] + np.float32(shift)
+
+    def _in_order(self, chain: Ints) -> Iterator[tuple[Ints, int]]:
+        """The entries of chains (n,), each behind those before it, with the rows that have it there."""
         rows = np.flatnonzero(chain)
         present = chain[rows]
         levels = []  # the entries of the chains, from the last one to the first
@@ -92,13 +107,8 @@ class FeatureChanges:
             present = self.parent_of[present]
             rows, present = rows[present > 0], present[present > 0]
         for some, entry in reversed(levels):
-            self._apply_entries(features, some, entry, sample)
-
-    def _apply_entries(self, features: Floats32, rows: Ints, entry: Ints, sample: Ints) -> None:
-        """Apply to each of `rows` (n,) the operation `entry` (n,)."""
-        for number in np.unique(entry).tolist():
-            some = rows[entry == number]
-            features[some] = self._changed(features[some], number, sample[some])
+            for number in np.unique(entry).tolist():
+                yield some[entry == number], number
 
     def _changed(self, features: Floats32, number: int, sample: Ints) -> Floats32:
         """(n, *shape) the features after the operation of an entry."""
@@ -115,6 +125,8 @@ class FeatureChanges:
                 return np.asarray(features + np.float32(entry.magnitude) * (new - features))
             case Mix():
                 return self.maps[number](features)
+            case Target():
+                return features
 
     def _drawn(self, table: Floats32, entry: Entry, sample: Ints) -> Floats32:
         """(n, *shape) each sample's own stretch of a table of random numbers, for one entry."""
@@ -128,13 +140,22 @@ def empty_feature_changes(shape: tuple[int, ...], normal: Floats32, streams: Ran
     return FeatureChanges(shape, normal, uniform)
 
 
-def check_features(operation: OfFeatures, shape: tuple[int, ...], key: str, *, integers: bool) -> None:
-    """ConfigurationError if samples of that shape, or ones that are whole numbers, cannot be changed so."""
+def check_features(
+    operation: OfFeatures, shape: tuple[int, ...], key: str, *, integers: bool, num_targets: int = 0
+) -> None:
+    """ConfigurationError if samples of that shape, whole numbers or without targets, cannot be changed so."""
+    if isinstance(operation, Target):
+        if num_targets == 0:
+            raise ConfigurationError(
+                f"{key}: target: the samples here have no targets beside their label; choices: a trace "
+                f"folder with targets.npy, or a change of labels or features, such as 'permute'"
+            )
+        return
     if integers:
         name = type(operation).__name__.lower()
         raise ConfigurationError(
             f"{key}: {name}: the samples here are whole numbers, such as tokens, which would become others; "
-            f"change labels instead, as with 'permute'"
+            f"let shares of labels drift, or with training.objective = 'labels' change labels, by 'permute'"
         )
     if isinstance(operation, Rotate) and (len(shape) not in (2, 3) or min(shape[-2:]) < 2):
         raise ConfigurationError(

@@ -198,14 +198,38 @@ class Replace(Settings):
         return limits
 
 
+class Line(Settings):
+    """A line that numbers are mapped by."""
+
+    scale: Value = Field(1.0, description="factor of each target", examples=[1.5])
+    shift: Value = Field(0.0, description="what is then added to it, in its unit", examples=[0.2])
+
+    @model_validator(mode="after")
+    def _changes_something(self) -> Line:
+        if self.scale == 1 and self.shift == 0:
+            raise ValueError("scale = 1, shift = 0: changes nothing; give another scale, or a shift")
+        return self
+
+
+class Target(Settings):
+    """Targets that are mapped by a line, as a regression line that drifts."""
+
+    target: Line = Field(
+        description="targets beside labels: t becomes t scale + shift, or with a magnitude m, "
+        "t + m ((scale - 1) t + shift)",
+        examples=[{"scale": 1.5, "shift": 0.2}],
+    )
+
+
 Relabelling = Literal["xor", "reverse", "permute", "own_swap", "rule"]
 """Operations on labels that a word alone names."""
 
-OfFeatures = Rotate | Noise | Replace | Mix
+OfFeatures = Rotate | Noise | Replace | Mix | Target
+"""Operations that are applied as a row is read: those on targets, too."""
 
 OF_LABELS = (*get_args(Relabelling), "swap")
 OPERATIONS: Mapping[str, str] = dict.fromkeys(get_args(Relabelling), "word") | {
-    key: key for key in ("swap", "rotate", "noise", "replace", "mix")
+    key: key for key in ("swap", "rotate", "noise", "replace", "mix", "target")
 }
 """The names of all operations, and the tag of the type of each."""
 
@@ -224,13 +248,14 @@ Operation = Annotated[
     | Annotated[Rotate, Tag("rotate")]
     | Annotated[Noise, Tag("noise")]
     | Annotated[Replace, Tag("replace")]
-    | Annotated[Mix, Tag("mix")],
+    | Annotated[Mix, Tag("mix")]
+    | Annotated[Target, Tag("target")],
     Discriminator(
         lambda operation: OPERATIONS.get(operation_name(operation)),
         custom_error_type="no_such_operation",
         custom_error_message="no such operation; must be one of "
         + ", ".join(get_args(Relabelling))
-        + ", or a table with one key: swap, rotate, noise, replace or mix",
+        + ", or a table with one key: swap, rotate, noise, replace, mix or target",
     ),
 ]
 
@@ -303,7 +328,8 @@ class Change(Settings):
         json_schema_extra={"minItems": 1},
         description="labels: 'xor', 'reverse', 'permute', 'own_swap', 'rule' (of made data: another one) or "
         "{ swap = [[3, 8]] }; features: { rotate = 30 }, { noise = 0.5 }, { replace = [0, 1] } or "
-        "{ mix = 'orthogonal' }; with a pattern, a list of them",
+        "{ mix = 'orthogonal' }; targets: { target = { scale = 1.5, shift = 0.2 } }; with a pattern, a list "
+        "of them",
     )
     on: Literal["arrivals", "held"] = Field(
         description="arrivals: what arrives from the onset on, and keeps its change; held: also all that a "
@@ -353,8 +379,8 @@ class Change(Settings):
     magnitude: Curve = Field(
         1.0,
         validate_default=True,
-        description="factor of a change of features, such as its degrees: a number, or { from, to, over } in "
-        "rounds",
+        description="factor of a change of features or targets, such as its degrees: a number, or { from, "
+        "to, over } in rounds",
     )
     cumulative: bool = Field(
         False,
@@ -497,7 +523,7 @@ class Change(Settings):
 
     @property
     def changes_labels(self) -> bool:
-        """Whether it changes labels; otherwise, features."""
+        """Whether it changes labels; otherwise, features or targets."""
         return self.names[0] in OF_LABELS
 
 
@@ -506,5 +532,6 @@ class ChangingSettings(Settings):
 
     changes: Annotated[tuple[Change, ...], BeforeValidator(_list_of_tables)] = Field(
         (),
-        description="changes of labels or features, applied in order: whose data change, when, and how",
+        description="changes of labels, features or targets, applied in order: whose data change, when, and "
+        "how",
     )

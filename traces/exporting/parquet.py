@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -44,9 +44,9 @@ def export_parquet(trace: Trace, num_steps: int, path: Path, origin: str) -> Exp
     """Write the rows that clients hold at data steps 0 to `num_steps` - 1, sorted by client, split and step.
 
     A row has its client, the data steps `step` and `expiry` (null: never) between which the client holds it,
-    that of the sample's first `arrival`, the split, the label, the true concept if the trace knows it, and
-    the features as models see them. One row group at a time is in memory. The file appears under its name
-    once it is complete.
+    that of the sample's first `arrival`, the split, the label, the true concept if the trace knows it, the
+    targets if it has some, and the features as models see them. One row group at a time is in memory. The
+    file appears under its name once it is complete.
 
     Args:
         trace: the trace.
@@ -97,13 +97,19 @@ def _schema(trace: Trace, origin: str) -> pa.Schema:
         kinds["concept"] = pa.int32()
     features: dict[str, Any] = {name: {"dtype": str(kind), "_type": "Value"} for name, kind in kinds.items()}
     features["label"] = {"names": list(class_names(trace)), "_type": "ClassLabel"}
-    kind: pa.DataType = pa.float32()
-    feature: dict[str, Any] = {"dtype": "float32", "_type": "Value"}
-    for length in reversed(trace.sample_shape):
-        kind = pa.list_(pa.field("element", kind), length)
-        feature = {"feature": feature, "length": length, "_type": "Sequence"}
-    kinds["features"], features["features"] = kind, feature
-    about = {"version": VERSION, "shape": list(trace.sample_shape), "origin": origin}
+    shapes = {"targets": (trace.num_targets,)} if trace.num_targets else {}
+    for name, shape in {**shapes, "features": trace.sample_shape}.items():
+        kind: pa.DataType = pa.float32()
+        feature: dict[str, Any] = {"dtype": "float32", "_type": "Value"}
+        for length in reversed(shape):
+            kind = pa.list_(pa.field("element", kind), length)
+            feature = {"feature": feature, "length": length, "_type": "Sequence"}
+        kinds[name], features[name] = kind, feature
+    about: dict[str, Any] = {"version": VERSION, "shape": list(trace.sample_shape), "origin": origin}
+    if trace.tokens is not None:
+        about["tokens"] = asdict(trace.tokens)
+    if trace.objective is not None:
+        about["objective"] = trace.objective
     metadata = {"huggingface": {"info": {"features": features}}, "driftscale": about}
     return pa.schema(
         [pa.field(name, kind) for name, kind in kinds.items()],
@@ -128,6 +134,8 @@ def _columns(trace: Trace, held: HeldRows, schema: pa.Schema) -> pa.Table:
         "label": trace.labels(held.row),
         "features": _nested(trace.features(held.row)),
     }
+    if trace.num_targets:
+        columns["targets"] = _nested(trace.targets(held.row))
     if trace.concepts is not None:
         columns["concept"] = _concepts(trace, held)
     return pa.table(

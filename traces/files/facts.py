@@ -1,4 +1,4 @@
-"""`trace.toml`: what the samples of a trace folder are, and the digests of the two other files."""
+"""`trace.toml`: what the samples of a trace folder are, and the digests of the other files."""
 
 from __future__ import annotations
 
@@ -10,18 +10,22 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import tomli_w
-from pydantic import Field, ValidationError, field_validator
+from pydantic import Field, ValidationError, field_validator, model_validator
 
 from emulator.errors import DataFileError
 from emulator.numbers import LARGEST, Count, Number
 from emulator.plugins import Settings
 from emulator.storage.bounded import has_controls, read_toml
 from emulator.storage.checkpoints import write_durably
+from traces.files.features import TARGETS
 
 FACTS, ARRIVALS, FEATURES = "trace.toml", "arrivals.parquet", "features.npy"
 
 MOST_FACTS_BYTES = 2**24
 """Largest `trace.toml`: the names of a hundred thousand classes."""
+
+MOST_TOKENS = 2**24
+"""Most tokens of a vocabulary: their ids are exact as numbers of 32 bits."""
 
 _PIECE = 2**20
 
@@ -42,6 +46,21 @@ class FileFacts(Settings):
     sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 
 
+class TokenFacts(Settings):
+    """Samples are texts: ids of tokens, whole numbers below `vocabulary`; `padding` fills up short ones."""
+
+    vocabulary: Annotated[int, Number(ge=1, le=MOST_TOKENS)] = Field(description="number of tokens")
+    padding: Annotated[int, Number(ge=0, lt=MOST_TOKENS)] | None = Field(
+        None, description="the id that fills up short texts, and is no token"
+    )
+
+    @model_validator(mode="after")
+    def _padding_is_an_id(self) -> TokenFacts:
+        if self.padding is not None and self.padding >= self.vocabulary:
+            raise ValueError(f"padding = {self.padding}: must be below vocabulary = {self.vocabulary}")
+        return self
+
+
 class TraceFacts(Settings):
     """The content of `trace.toml`; only `version` is required.
 
@@ -59,17 +78,26 @@ class TraceFacts(Settings):
     deviation: tuple[Positive, ...] | None = None
     classes: tuple[str, ...] | None = None
     """Class i is named `classes[i]`; if left out, the labels of the arrivals name them."""
+    tokens: TokenFacts | None = None
+    """If given, values are ids, and no features: there is no scale, mean or deviation."""
+    objective: Mapping[str, Any] | None = None
+    """What a model is to be trained on and scored by, as a configuration has it; if left out, labels."""
     origin: str = ""
     licence: str = ""
     files: Mapping[str, FileFacts] = Field(default_factory=dict)
     """Sizes and digests; a folder without them is hashed whenever it is read."""
 
+    @field_validator("objective", mode="before")
+    @classmethod
+    def _a_word_is_its_kind(cls, objective: Any) -> Any:
+        return {"kind": objective} if isinstance(objective, str) else objective
+
     @field_validator("files")
     @classmethod
     def _files_are_known(cls, files: Mapping[str, FileFacts]) -> Mapping[str, FileFacts]:
         for name in files:
-            if name not in (ARRIVALS, FEATURES):
-                raise ValueError(f"{name!r}: must be {ARRIVALS} or {FEATURES}")
+            if name not in (ARRIVALS, FEATURES, TARGETS):
+                raise ValueError(f"{name!r}: must be {ARRIVALS}, {FEATURES} or {TARGETS}")
         return files
 
     @field_validator("classes")

@@ -1,19 +1,23 @@
-"""`features.npy`: the samples of a trace folder, mapped into memory and never copied."""
+"""`features.npy` and `targets.npy`: the samples of a trace folder, mapped into memory and never copied."""
 
 from __future__ import annotations
 
 import mmap
 import tokenize
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 from numpy.lib import format as npy
 
-from emulator.arrays import Floats32, Ints
+from emulator.arrays import Bools, Floats32, Ints
 from emulator.errors import DataFileError
+from emulator.ports import Tokens
 from emulator.storage.bounded import is_file
+
+TARGETS = "targets.npy"
 
 TYPES = (np.dtype(np.uint8), np.dtype("<f4"))
 
@@ -31,12 +35,43 @@ _DAMAGED_HEADER = (
 """What numpy lets pass of the errors of Python's parser, besides ValueError."""
 
 
+class ValueRule(NamedTuple):
+    """What the values of samples are to be: where `is_good`, an array of their shape; others `are`."""
+
+    is_good: Callable[[np.ndarray], Bools]
+    are: str
+
+    def problem(self, sample: int, values: np.ndarray) -> str:
+        """What is wrong with a sample that has these bad `values` (n,)."""
+        return f"sample {sample}: has {len(values)} value(s) that are {self.are}, such as {values[0]}"
+
+    def refuse(self, path: Path, values: np.ndarray, samples: Ints) -> None:
+        """Raise DataFileError for the first of `samples` (n,) of which `values` (n, ...) has a bad value."""
+        is_good = self.is_good(values)
+        if not is_good.all():
+            row = int(np.argwhere(~is_good)[0, 0])
+            raise DataFileError(path, self.problem(int(samples[row]), values[row][~is_good[row]]))
+
+
+FINITE = ValueRule(np.isfinite, "not finite")
+
+
+def ids_below(vocabulary: int) -> ValueRule:
+    """The rule that values are ids of the tokens of a vocabulary of that size."""
+    return ValueRule(
+        lambda values: (values >= 0) & (values < vocabulary) & (np.floor(values) == values),
+        f"no ids of {vocabulary} tokens, whole numbers from 0 to {vocabulary - 1}",
+    )
+
+
 @dataclass(frozen=True)
 class FeatureFile:
-    """The samples of a trace: `values` (samples, *shape), uint8 or float32, mapped from the file.
+    """The samples of a trace: `values` (samples, *shape), uint8 or float32, mapped from the file `path`.
 
     A feature is a value times `factor` plus `offset`; these are None or float32 arrays that broadcast over a
-    sample. `label_names` has the names of all `num_labels` classes.
+    sample. `label_names` has the names of all `num_labels` classes. Values that are `tokens` are ids;
+    `numbers` (samples, K), uint8 or float32, are targets that samples have beside their label; `objective`
+    is what comes with the data, as a configuration has it.
     """
 
     values: np.ndarray
@@ -44,6 +79,10 @@ class FeatureFile:
     offset: Floats32 | None
     num_labels: int
     label_names: tuple[str, ...]
+    path: Path
+    tokens: Tokens | None = None
+    numbers: np.ndarray | None = None
+    objective: Mapping[str, Any] | None = None
 
     def __len__(self) -> int:
         return len(self.values)
@@ -61,17 +100,47 @@ class FeatureFile:
 
         Returns:
             The features, float32 of shape (n, *shape).
+
+        Raises:
+            DataFileError: one of them is no id of a token, and all should be.
         """
         taken: Floats32 = self.values.take(samples, axis=0).astype(np.float32, copy=False)
+        if self.tokens is not None:
+            ids_below(self.tokens.vocabulary).refuse(self.path, taken, samples)
         if self.factor is not None:
             taken *= self.factor
         if self.offset is not None:
             taken += self.offset
         return taken
 
+    @property
+    def num_targets(self) -> int:
+        """K, the number of targets of a sample."""
+        return 0 if self.numbers is None else self.numbers.shape[1]
 
-def open_features(path: Path) -> np.ndarray:
-    """Map the array in an `.npy` file, read-only.
+    def targets(self, samples: Ints) -> Floats32:
+        """(n, K) the targets of some samples (n,)."""
+        assert self.numbers is not None, "samples have targets"
+        return self.numbers.take(samples, axis=0).astype(np.float32, copy=False)
+
+
+def open_targets(path: Path, num_samples: int) -> np.ndarray:
+    """Map the targets in an `.npy` file, read-only: (samples, K) uint8 or float32.
+
+    DataFileError as of `open_features`, or unless each of `num_samples` samples has K finite ones.
+    """
+    values = open_features(path, "targets")
+    if values.ndim != 2 or len(values) != num_samples:
+        raise DataFileError(
+            path,
+            f"has the shape {values.shape}; it must be ({num_samples}, K), as features.npy has samples",
+        )
+    FINITE.refuse(path, values, np.arange(num_samples))
+    return values
+
+
+def open_features(path: Path, what: str = "features") -> np.ndarray:
+    """Map the array in an `.npy` file, read-only; `what` its values are, for messages.
 
     Returns:
         (samples, *shape) uint8 or float32.
@@ -89,7 +158,7 @@ def open_features(path: Path) -> np.ndarray:
             if dtype not in TYPES or in_columns:
                 order = " in column-major order" if in_columns else ""
                 raise DataFileError(
-                    path, f"holds {dtype}{order}; features are uint8 or float32 in row-major order"
+                    path, f"holds {dtype}{order}; {what} are uint8 or float32 in row-major order"
                 )
             if len(shape) < 2 or min(shape) < 1:
                 raise DataFileError(

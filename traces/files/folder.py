@@ -1,4 +1,4 @@
-"""A trace folder, opened: its three files read or mapped, checked against each other."""
+"""A trace folder, opened: its files read or mapped, checked against each other."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ import numpy as np
 
 from emulator.errors import DataFileError
 from emulator.numbers import LARGEST
+from emulator.ports import Tokens
 from traces.files.arrivals import ArrivalRows, read_arrivals
 from traces.files.expiry import refuse_version
 from traces.files.facts import ARRIVALS, FACTS, FEATURES, FileFacts, TraceFacts, read_facts, remembered_facts
-from traces.files.features import FeatureFile, channels, open_features, per_channel
+from traces.files.features import TARGETS, FeatureFile, channels, open_features, open_targets, per_channel
 
 SCALES = {np.dtype(np.uint8): 1 / 255, np.dtype("<f4"): 1.0}
 """The scale of values of each type, if `trace.toml` does not say."""
@@ -23,7 +24,7 @@ CHANNEL_KEYS = ("mean", "deviation")
 
 @dataclass(frozen=True)
 class TraceFolder:
-    """The content of a trace folder; `digests` are the sha256 of its two data files, by name."""
+    """The content of a trace folder; `digests` are the sha256 of its data files, by name."""
 
     path: Path
     facts: TraceFacts
@@ -53,29 +54,39 @@ def open_with(path: Path, facts: TraceFacts) -> TraceFolder:
     shape = values.shape[1:]
     check_shape(path, facts, shape)
     factor, offset = affine(path, facts, values.dtype, shape)
+    targets = open_targets(path / TARGETS, len(values)) if TARGETS in digests else None
+    tokens = None if facts.tokens is None else Tokens(**facts.tokens.model_dump())
     rows = read_arrivals(path / ARRIVALS, len(values), facts.classes)
     if rows.expiry is not None:
         refuse_version(path / ARRIVALS, facts.version)
-    features = FeatureFile(values, factor, offset, len(rows.classes), rows.classes)
+    more = (path / FEATURES, tokens, targets, facts.objective)
+    features = FeatureFile(values, factor, offset, len(rows.classes), rows.classes, *more)
     return TraceFolder(path, facts, features, rows, digests)
 
 
 def data_facts(path: Path, facts: TraceFacts) -> dict[str, FileFacts]:
-    """The size and the digest of the two data files of a trace folder, by name.
+    """The size and the digest of the data files of a trace folder, by name.
 
     Digests that `trace.toml` has are taken from there; other files are hashed, once in this process.
 
     Raises:
         DataFileError: a file is missing, or does not have the size that `trace.toml` records.
     """
-    return {name: facts_of(path, name, facts.files.get(name)) for name in (ARRIVALS, FEATURES)}
+    return {name: facts_of(path, name, facts.files.get(name)) for name in data_files(path, facts)}
+
+
+def data_files(path: Path, facts: TraceFacts | None) -> tuple[str, ...]:
+    """The names of the data files of a trace folder: targets are one if they are there, or listed."""
+    has_targets = (path / TARGETS).exists() or (facts is not None and TARGETS in facts.files)
+    return (ARRIVALS, FEATURES, TARGETS) if has_targets else (ARRIVALS, FEATURES)
 
 
 def facts_of(folder: Path, name: str, recorded: FileFacts | None) -> FileFacts:
     """The size and the digest of the data file `name`; see `data_facts`."""
     path = folder / name
     if not path.is_file():
-        raise DataFileError(folder, f"has no {name}; a trace folder has {FACTS}, {ARRIVALS} and {FEATURES}")
+        needed = f"{FACTS}, {ARRIVALS} and {FEATURES}, and all files that {FACTS} lists"
+        raise DataFileError(folder, f"has no {name}; a trace folder has {needed}")
     if recorded is None:
         return remembered_facts(path)
     size = path.stat().st_size
@@ -107,10 +118,14 @@ def affine(
 ) -> tuple[np.ndarray | None, np.ndarray | None]:
     """The factor and the offset of `FeatureFile`.
 
-    Raises DataFileError if there is not one number per channel, or a quotient exceeds single precision.
+    Raises DataFileError if there is not one number per channel, or a quotient exceeds single precision; or
+    if samples are tokens, and have such numbers or are no sequences.
     """
     for key in CHANNEL_KEYS:
         check_channels(path, facts, key, shape)
+    if facts.tokens is not None:
+        _check_tokens(path, facts, shape)
+        return None, None
     number = channels(shape)
     scale = SCALES[dtype] if facts.scale is None else facts.scale
     mean = np.zeros(number) if facts.mean is None else np.array(facts.mean)
@@ -121,6 +136,16 @@ def affine(
     if facts.mean is not None:
         offset = per_channel(-_quotients(path, "mean", mean, deviation), shape)
     return factor, offset
+
+
+def _check_tokens(path: Path, facts: TraceFacts, shape: tuple[int, ...]) -> None:
+    for key in ("scale", *CHANNEL_KEYS):
+        if getattr(facts, key) is not None:
+            problem = f"{key}: is for numbers, and samples of tokens are ids; leave {key} out, or tokens"
+            raise DataFileError(path / FACTS, problem)
+    if len(shape) != 1:
+        problem = f"tokens: samples of shape {shape} are no texts; {FEATURES} must be (samples, tokens)"
+        raise DataFileError(path / FACTS, problem)
 
 
 def _quotients(path: Path, what: str, values: np.ndarray, deviation: np.ndarray) -> np.ndarray:

@@ -12,6 +12,7 @@ SOURCES: Registry[type[TraceSource]] = Registry(
         "file": "traces.sources.file:File",
         "idx": "traces.sources.mixed_images:IdxFolder",
         "label_replay": "traces.sources.label_replay:LabelReplay",
+        "markov_text": "traces.sources.markov_text:MarkovText",
         "synthetic": "traces.sources.synthetic:Synthetic",
     },
     base="traces.sources.base:TraceSource",

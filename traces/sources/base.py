@@ -6,8 +6,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
+from pydantic import BeforeValidator, Field
+
+from emulator.numbers import Seed
 from emulator.plugins import Configured, returns
 from emulator.seeding import RandomStreams
 
@@ -18,6 +21,20 @@ if TYPE_CHECKING:  # neither is needed to read a configuration
     from traces.trace import Trace
 
 
+def _is_a_seed(seed: Any) -> Any:
+    if isinstance(seed, str) and seed != "run":
+        raise ValueError("must be a number, or 'run' for the run's own seed")
+    return seed
+
+
+DataSeed = Annotated[
+    Seed | Literal["run"],
+    BeforeValidator(_is_a_seed),
+    Field(description="seed of the samples, the same in all runs; 'run' draws them with each run's own"),
+]
+"""The seed of data that a source makes."""
+
+
 @dataclass(frozen=True)
 class TraceContext:
     """The facts of a run that a source gets besides its own settings."""
@@ -26,6 +43,10 @@ class TraceContext:
     streams: RandomStreams
     locate: Callable[[str], Path]  # resolves a path as it is written in a configuration
     scratch: Path | None = None  # folder for the file of a large trace; None: the system's temporary folder
+
+    def data_streams(self, seed: DataSeed) -> RandomStreams:
+        """The random streams of data of that seed."""
+        return self.streams if seed == "run" else RandomStreams(seed)
 
 
 class TraceSource(Configured, ABC):

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 from pydantic import Field, field_validator, model_validator
 
 from emulator.arrays import Ints
 from emulator.errors import ConfigurationError
-from emulator.numbers import Count, Seed
+from emulator.numbers import Count
 from emulator.plugins import ChoiceOf, Chosen
-from emulator.seeding import RandomStreams
 from traces.arrivals import SPLITS
 from traces.changes.settings import ChangingSettings
 from traces.concepts import CONCEPT_SETS, ConceptSamples, ConceptSet
 from traces.draw import MAX_SAMPLES
 from traces.patterns import NUM_SEEDED, SEEDED, drift_cells, named_pattern, read_pattern
-from traces.sources.base import TraceContext, TraceSource
+from traces.sources.base import DataSeed, TraceContext, TraceSource
 from traces.tables.even import EvenTable
 from traces.trace import Trace
 
@@ -39,9 +38,7 @@ class ConceptsSettings(ChangingSettings):
     )
     samples_per_step: Count = Field(500, description="samples a client receives at each step")
     rounds_per_step: Count = Field(100, description="rounds between two arrivals of data")
-    data_seed: Seed | Literal["run"] = Field(
-        0, description="seed of the samples, the same in all runs; 'run' draws them with each run's own"
-    )
+    data_seed: DataSeed = 0
 
     @field_validator("pattern", mode="before")
     @classmethod
@@ -54,13 +51,6 @@ class ConceptsSettings(ChangingSettings):
             raise ValueError("must be the name of a pattern, or a list of rows of digits")
         read_pattern(pattern)
         return pattern
-
-    @field_validator("data_seed", mode="before")
-    @classmethod
-    def _is_a_seed(cls, seed: Any) -> Any:
-        if isinstance(seed, str) and seed != "run":
-            raise ValueError("must be a number, or 'run' for the run's own seed")
-        return seed
 
     @model_validator(mode="after")
     def _has_its_concepts(self) -> ConceptsSettings:
@@ -120,6 +110,7 @@ class Concepts(TraceSource):
 
     Client 1 changes concept at step 1:
 
+    >>> from emulator.seeding import RandomStreams
     >>> sizes = {"samples_per_step": 5, "rounds_per_step": 1}
     >>> settings = ConceptsSettings(concepts="sine", pattern=("00", "01", "01"), **sizes)
     >>> trace = Concepts(settings).build(TraceContext(rounds=2, streams=RandomStreams(0), locate=Path))
@@ -135,8 +126,7 @@ class Concepts(TraceSource):
     def build(self, context: TraceContext) -> Trace:
         settings = self.settings
         pattern = self._pattern(context)
-        seed = context.streams.seed if settings.data_seed == "run" else settings.data_seed
-        streams = RandomStreams(seed)
+        streams = context.data_streams(settings.data_seed)
         samples = settings.concepts.build().draw(pattern, settings.samples_per_step, streams, context.locate)
         trace = Trace(
             samples.pool,

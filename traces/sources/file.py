@@ -339,7 +339,9 @@ class File(TraceSource):
     def _content(self, folder: TraceFolder, context: TraceContext) -> str:
         """What determines the rows and features of the trace, besides the rounds and `test_on`."""
         settings = self.settings.model_dump(mode="json", exclude={"folder", "build", "test_on", "changes"})
-        facts = folder.facts.model_dump(mode="json", exclude={"files", "origin", "licence"})
+        # Only if a folder states it: others keep the digest that their runs are filed under.
+        not_stated = {key for key in ("tokens", "objective") if getattr(folder.facts, key) is None}
+        facts = folder.facts.model_dump(mode="json", exclude={"files", "origin", "licence", *not_stated})
         seed = context.streams.seed if folder.rows.split is None else None
         text = repr((sorted(folder.digests.items()), settings, facts, seed))
         return hashlib.sha256(text.encode()).hexdigest()

@@ -5,21 +5,20 @@ Draws its numbers in the order of the published generator, from numpy's legacy g
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, model_validator
 
 from emulator.arrays import Floats, Ints
 from emulator.errors import ConfigurationError
-from emulator.numbers import Count, Number, Seed
-from emulator.seeding import RandomStreams
+from emulator.numbers import Count, Number
 from traces.arrivals import SPLITS, arrivals_of
 from traces.changes.settings import ChangingSettings
 from traces.draw import MAX_SAMPLES_IN_MEMORY
 from traces.images import ImageSet
 from traces.onsets import NO_ONSETS
-from traces.sources.base import TraceContext, TraceSource
+from traces.sources.base import DataSeed, TraceContext, TraceSource
 from traces.tables.sorted import SortedTable
 from traces.trace import Trace
 
@@ -68,9 +67,7 @@ class SyntheticSettings(ChangingSettings):
     rounds_per_step: Count = Field(
         10, description="rounds of a data step; nothing arrives after the first one"
     )
-    data_seed: Seed | Literal["run"] = Field(
-        0, description="seed of the samples, the same in all runs; 'run' draws them with each run's own"
-    )
+    data_seed: DataSeed = 0
 
     @model_validator(mode="after")
     def _has_one_distribution(self) -> SyntheticSettings:
@@ -79,13 +76,6 @@ class SyntheticSettings(ChangingSettings):
         if self.iid and differs:
             raise ValueError(f"iid = true: clients do not differ; leave out {' and '.join(differs)}")
         return self
-
-    @field_validator("data_seed", mode="before")
-    @classmethod
-    def _is_a_seed(cls, seed: Any) -> Any:
-        if isinstance(seed, str) and seed != "run":
-            raise ValueError("must be a number, or 'run' for the run's own seed")
-        return seed
 
 
 class Synthetic(TraceSource):
@@ -99,7 +89,7 @@ class Synthetic(TraceSource):
     not say whether alpha and beta are variances. With `iid`, v is 0, and W and b are one of N(0, 1) for all.
 
     Of clients with a change `rule`, labels come from features by another W and b of N(0, 1), drawn for the
-    change, and the same for all of them; what earlier changes have made of labels is gone.
+    change, and the same for all of them. Earlier changes of their labels must have ended.
 
     The numbers are those of the published generator with `numpy.random.seed(data_seed)` before it, which as
     published sets no seed. We differ in three points. Of a client's samples, int(0.9 n) are for training and
@@ -109,6 +99,7 @@ class Synthetic(TraceSource):
 
     Source: Li et al. 2020 (FedProx), section 5.1, and their generator, data/synthetic_1_1 of its repository.
 
+    >>> from emulator.seeding import RandomStreams
     >>> trace = Synthetic(SyntheticSettings(clients=3)).build(TraceContext(1, RandomStreams(0), str))
     >>> trace.sample_shape, trace.num_labels
     ((60,), 10)
@@ -121,7 +112,7 @@ class Synthetic(TraceSource):
 
     def build(self, context: TraceContext) -> Trace:
         settings = self.settings
-        streams = self._streams(context)
+        streams = context.data_streams(self.settings.data_seed)
         generator = np.random.RandomState(streams.seed)
         sizes = self._sizes(generator)
         features, labels = _draw(sizes, settings, generator)
@@ -172,13 +163,8 @@ class Synthetic(TraceSource):
         if self.settings.changes:
             return None
         # With any seed every client holds samples of both splits to the end, or there are too many of them.
-        self._sizes(np.random.RandomState(self._streams(context).seed))
+        self._sizes(np.random.RandomState(context.data_streams(self.settings.data_seed).seed))
         return trace
-
-    def _streams(self, context: TraceContext) -> RandomStreams:
-        """The random streams of the samples."""
-        seed = self.settings.data_seed
-        return context.streams if seed == "run" else RandomStreams(seed)
 
     def _sizes(self, generator: np.random.RandomState) -> Ints:
         """(clients,) the samples of each client; ConfigurationError if there are too many in all."""

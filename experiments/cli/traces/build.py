@@ -121,18 +121,19 @@ def parse_options(kind: str, builder: type[Builder], arguments: Sequence[str]) -
     """
     from emulator.errors import InputError
     from experiments.cli.options import option_of, parse_settings
+    from experiments.reading import parse_value
 
     declared: type[Settings] = builder.Settings
     values: dict[str, Any] = {}
     left = list(arguments)
     while left:
         option, equals, text = left.pop(0).partition("=")
-        key = option.removeprefix("--").replace("-", "_")
+        key, _, inner = option.removeprefix("--").replace("-", "_").partition(".")
         field = declared.model_fields.get(key)
         if not option.startswith("--") or field is None:
             choices = ", ".join(option_of(name) for name in declared.model_fields)
             raise InputError(f"{option}: is no option of {kind}; it has {', '.join(OWN[:4])}, {choices}")
-        if key in values:
+        if key in values and not (inner and isinstance(values[key], dict) and inner not in values[key]):
             raise InputError(f"{option}: is given twice")
         if field.annotation is bool and not equals:
             values[key] = True
@@ -141,7 +142,10 @@ def parse_options(kind: str, builder: type[Builder], arguments: Sequence[str]) -
             if not left or left[0].startswith("--"):
                 raise InputError(f"{option}: needs a value")
             text = left.pop(0)
-        values[key] = _value(field, text)
+        if inner:
+            values.setdefault(key, {})[inner] = parse_value(text)
+        else:
+            values[key] = _value(field, text)
     return parse_settings(declared, values, kind)
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from emulator.errors import InputError
 from experiments.cli.output import OutputFormat, print_json, say
+from traces.files import TraceFolder
 from traces.files.checking import Finding, check_folder
 
 
@@ -16,7 +17,7 @@ def print_checked(path: Path, output: OutputFormat) -> None:
     Raises:
         InputError: there is a violation.
     """
-    findings = check_folder(path)
+    findings = check_folder(path, _of_objective)
     violations, remarks = findings.violations, findings.remarks
     if output is OutputFormat.JSON:
         print_json(
@@ -36,6 +37,15 @@ def print_checked(path: Path, output: OutputFormat) -> None:
         raise InputError(f"{path}: {len(violations)} line(s) with violations of the format")
     if output is OutputFormat.TABLE:
         say(f"ok: {path}{f': {len(remarks)} remark(s)' if remarks else ''}")
+
+
+def _of_objective(folder: TraceFolder) -> list[Finding]:
+    """What the objective that a folder states is refused for."""
+    if folder.facts.objective is None:
+        return []
+    from experiments.checks.objectives import refused_of_folder  # which imports torch
+
+    return refused_of_folder(folder)
 
 
 def _as_values(findings: Sequence[Finding]) -> list[dict[str, object]]:

@@ -161,7 +161,7 @@ def _about_rows(facts: Facts) -> Facts:
         "observations": "the observations in the table",
         "rows": "the rows of the trace folder",
     }
-    of_folder = {}
+    of_folder: Facts = {}
     if facts["of"] == "rows":
         of_folder = {
             "origin": facts["origin"] or "-",
@@ -171,6 +171,11 @@ def _about_rows(facts: Facts) -> Facts:
             "rows in arrivals.parquet": f"{facts['rows']:,}",
             "rows left out": f"{facts['rows_left_out']:,}",
             "a window": facts["windows"],
+            **{
+                key: ", ".join(f"{name} {value}" for name, value in facts[key].items())
+                for key in ("tokens", "targets", "objective")
+                if key in facts
+            },
             **{f"sha256 of {name}": digest for name, digest in facts["sha256"].items()},
         }
     return {

@@ -196,7 +196,7 @@ class FolderView:
             key=lambda key: self._option if key == "step_width" else f"--{key}",
         )
         counts = folder_observations(folder, windows)
-        about = {
+        about: Facts = {
             "name": self._path.resolve().name,
             "source": "trace folder",
             "of": "rows",
@@ -209,7 +209,11 @@ class FolderView:
             "rows": len(folder.rows),
             "rows_left_out": int((~windows.kept).sum()),
             "sha256": folder.digests,
+            **facts.model_dump(mode="json", include={"tokens", "objective"}, exclude_none=True),
         }
+        if (numbers := folder.features.numbers) is not None:
+            about["targets"] = {"number": numbers.shape[1], "type": str(numbers.dtype)}
+            about["targets"] |= {"from": float(numbers.min()), "to": float(numbers.max())}
         truth = folder_truth(folder, windows)
         return Inspected({**about, **facts_of(counts, truth, self._min_samples, self._min_windows)}, counts)
 

@@ -7,7 +7,7 @@ time of a report. `validated` makes plotly's figure, with these checks; tests dr
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -103,6 +103,12 @@ class PlainFigure:
 
     def add_annotation(self, **properties: Any) -> None:
         self.layout.setdefault("annotations", []).append(_without_none(properties))
+
+    def with_texts(self, tell: Callable[[Any], Any]) -> PlainFigure:
+        """The same figure with what `tell` makes of the texts of its traces and its layout."""
+        figure = PlainFigure()
+        figure.data, figure.layout = tell(self.data), tell(self.layout)
+        return figure
 
     # -- results -------------------------------------------------------------------------------------------
 

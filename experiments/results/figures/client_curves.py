@@ -16,6 +16,7 @@ from experiments.results.reading.not_recorded import LOG_CLIENTS, NotRecordedErr
 from experiments.results.statistics.clients.accuracy import ClientAccuracy
 from experiments.results.tables.clients import are_logged
 from experiments.results.tables.report import Report
+from experiments.results.wording import told
 
 PERCENT: Floats = np.linspace(0, 100, 101)
 MOST_BANDS = 8
@@ -68,7 +69,8 @@ def _add_quantiles(figure: PlainFigure, arm: Arm, seeds: Sequence[Floats], *, ha
 def refuse_unlogged(report: Report) -> None:
     """Raise NotRecordedError if no run has logged the accuracies of clients by the horizon."""
     if not are_logged(report.summary):
-        raise NotRecordedError(str(report.directory.path), "accuracy of clients", LOG_CLIENTS)
+        what = told(report.summary.words, "accuracy of clients")
+        raise NotRecordedError(str(report.directory.path), what, LOG_CLIENTS)
 
 
 def bands(arms: Sequence[Arm]) -> str:

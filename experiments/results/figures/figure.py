@@ -12,6 +12,7 @@ from experiments.results.drawing.plot import Plot
 from experiments.results.statistics.comparisons import once
 from experiments.results.tables.report import Report
 from experiments.results.tables.table import QuestionId
+from experiments.results.wording import told
 
 
 @dataclass(frozen=True)
@@ -37,4 +38,4 @@ class Figure:
         return once(self._drawn)(report)
 
     def _drawn(self, report: Report) -> list[Plot]:
-        return list(self.draw(report))
+        return told(report.summary.words, list(self.draw(report)))

@@ -142,5 +142,7 @@ FIGURE = Figure(
     _plots,
     "no arm recorded the accuracy of its models by concept",
     needs=LOG_MODELS,
-    refuse=lambda report: refuse_without_model_accuracy(report.experiment, report.directory.path),
+    refuse=lambda report: refuse_without_model_accuracy(
+        report.experiment, report.directory.path, report.summary.words
+    ),
 )

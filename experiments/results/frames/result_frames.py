@@ -44,6 +44,7 @@ from experiments.results.reading.run_directory import ReportedRun, RunDirectory
 from experiments.results.statistics.detection.scores import is_recorded
 from experiments.results.statistics.summary import Summary
 from experiments.results.tables.summary import summarise_directory
+from experiments.results.wording import Words, told
 
 
 @dataclass(frozen=True)
@@ -134,7 +135,7 @@ class RecordedExperiment:
         Raises:
             NotRecordedError: The runs did not record it.
         """
-        refuse_without_model_accuracy(self.config, self.directory.path)
+        refuse_without_model_accuracy(self.config, self.directory.path, self.summary.words)
         return model_accuracy_frame(self.runs, self.arms)
 
     @cached_property
@@ -222,7 +223,10 @@ class ResultFrames:
         """A row per column of the frame called `name`: column, unit, meaning, missing; raises as `frame`."""
         key = IN_FOLDERS["<key>"] if self.is_folder else Column("")
         found = {column: described(name, column) or key for column in self.frame(name).columns}
-        rows = [(column, known.unit, known.meaning, known.missing) for column, known in found.items()]
+        rows = [
+            (column, known.unit, *told(self._words, [known.meaning, known.missing]))
+            for column, known in found.items()
+        ]
         return pd.DataFrame(rows, columns=["column", "unit", "meaning", "missing"])
 
     @property
@@ -236,7 +240,15 @@ class ResultFrames:
         if not lacking:
             return None
         of_some = "" if len(lacking) == len(self.experiments) else f"{abbreviated(lacking, ', ')}: "
-        return f"{of_some}clients have no accuracy and no label: {LOG_CLIENTS} = true records them"
+        lines = f"{of_some}clients have no accuracy and no label: {LOG_CLIENTS} = true records them"
+        return told(self._words, lines)
+
+    @property
+    def _words(self) -> Words:
+        """The words of its experiments, one after the other, and their names."""
+        found = [item.summary.words for item in self.experiments]
+        names = [name for words in found for name in words.names]
+        return Words(" or ".join(dict.fromkeys(words.word for words in found)), names)
 
     def _joined(self, frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
         """The frames of all experiments below each other; of a folder with the experiment and its keys.

@@ -32,6 +32,7 @@ from experiments.results.statistics.whole_runs import (
     drift_of_run,
     figures_of_finished,
     models_sent,
+    objective,
 )
 from experiments.results.tables import all_tables
 from experiments.results.tables.accuracy import mean_accuracy
@@ -96,6 +97,11 @@ class MeasuredDirectory:
         return any(run.arm == self.arms[0] for run in self.runs)
 
     @property
+    def objective(self) -> tuple[str, str]:
+        """The kind of its objective and the word for the mean of hits, by the first run; it must have one."""
+        return objective(self.runs[0].log)
+
+    @property
     def finished(self) -> Finished:
         """The figures of its whole runs; seeds are in the configured order."""
         seeds: list[int] = self.experiment["seeds"]
@@ -151,12 +157,15 @@ class MeasuredDirectory:
             return None
         return trace, fleet, availability
 
-    def has_trace_of(self, other: MeasuredDirectory) -> bool:
+    def has_world_of(self, other: MeasuredDirectory) -> bool:
         """Whether differences between the two are between methods, or values of a swept key of the trace.
 
-        That is so if the traces of all seeds that both have are the same by their hashes, or otherwise if the
-        settings of the traces are the same but for keys that were swept in both.
+        That is so if their objectives are the same, and the traces of all seeds that both have are the same
+        by their hashes, or otherwise if the settings of the traces are the same but for keys that were swept
+        in both.
         """
+        if self.objective != other.objective:
+            return False
         seeds = {run.seed for run in self.runs} & {run.seed for run in other.runs}
         hashes = [(self.hashes(seed), other.hashes(seed)) for seed in seeds]
         if hashes and all(
@@ -294,6 +303,6 @@ def reduced(
     measure(compared, [quantity for quantity in _shown() if quantity.of_run is None])
     after_events(compared)
     heard: Callable[[ReportedRun], object] = attrgetter("offline_clients_heard")
-    for fact in (progress, drift_of_run, models_sent, data_steps, heard):
+    for fact in (progress, drift_of_run, models_sent, data_steps, heard, objective):
         fact(log)
     return Run(let_go(log), curve, own, run.events_s)

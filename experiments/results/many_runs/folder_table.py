@@ -34,7 +34,7 @@ and `unmarked`.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +45,7 @@ from experiments.results.reading.run_directory import RunDirectory
 from experiments.results.statistics.marked_seeds import marked_by_drift
 from experiments.results.statistics.published import COMPARED, agreement, beside_published, spread
 from experiments.results.statistics.whole_runs import Finished
+from experiments.results.wording import ACCURACY, Words
 
 TABLE_VERSION = 5
 COUNTED = ("models_sent", "relative_models_sent")
@@ -77,6 +78,7 @@ def build_table(name: str, finished: Mapping[RunDirectory, Finished]) -> Table:
                 "steps": of_directory.steps,
                 "scored_steps": of_directory.scored_steps,
                 "marked_seeds": [entry.as_json() for entry in marked],
+                **({} if of_directory.word == ACCURACY else {"word": of_directory.word}),
             }
         )
         for arm in directory.arms():
@@ -105,6 +107,13 @@ def build_table(name: str, finished: Mapping[RunDirectory, Finished]) -> Table:
             for figure in COMPARED
         },
     }
+
+
+def words_of(table: Mapping[str, Any], columns: Sequence[str]) -> Words:
+    """The word of the figures of the experiments `columns`, by the first of them, and the names of users."""
+    named = {column["name"]: column.get("word", ACCURACY) for column in table["experiments"]}
+    words = [named[column] for column in columns]
+    return Words(words[0] if words else ACCURACY, [table["name"], *named, *table["arms"]])
 
 
 def _by_arm(cells: Mapping[str, Mapping[str, Any]], column: str) -> dict[str, Any]:

@@ -24,6 +24,7 @@ from experiments.results.tables.published_cells import OUTSIDE, beside_paper
 from experiments.results.tables.quantities import REFERENCE_CELL, Quantity, any_measured, column_cells
 from experiments.results.tables.table import TextTable
 from experiments.results.tables.targets import HELD, HELD_FROM, SPEEDUP, target_columns
+from experiments.results.wording import in_its_words
 
 TARGET = (HELD_FROM, SPEEDUP, HELD)
 """The columns of each target."""
@@ -64,6 +65,7 @@ def in_columns(arms: Sequence[str], columns: Sequence[NamedCells], num_keys: int
     )
 
 
+@in_its_words
 def runs_table(section: Section, *, in_terminal: bool = False) -> TextTable:
     """The section as text: the differing keys of each row, its accuracies, times to each target and bytes.
 
@@ -148,6 +150,7 @@ def has_personal(rows: Sequence[Row]) -> bool:
     return any_measured([row[PERSONAL.key] for row in rows])
 
 
+@in_its_words
 def runs_notes(section: Section, *, in_terminal: bool = False) -> list[str]:
     """Notes that explain the section's table, which has all columns, or those of the terminal."""
     rows = section.rows
@@ -232,7 +235,7 @@ def folder_warnings(sections: Sequence[Section]) -> list[str]:
     """The limits of the comparisons of all sections in short; one that several share is stated once."""
     by_text: dict[str, list[str]] = {}
     for section in sections:
-        for text in (*section.notes, *section.horizon.warnings()):
+        for text in section.warnings:
             by_text.setdefault(text, []).append(section.name)
     rows = [row for section in sections for row in section.rows]
     limits = [
@@ -255,7 +258,7 @@ def runs_horizon(section: Section) -> str:
 
 def runs_warnings(section: Section) -> list[str]:
     """The limits of the section's comparison."""
-    return [as_warning(text) for text in (*section.notes, *section.horizon.warnings())]
+    return list(map(as_warning, section.warnings))
 
 
 def _keys(section: Section, *, with_numbers: bool = True) -> list[NamedCells]:

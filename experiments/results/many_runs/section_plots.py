@@ -40,6 +40,7 @@ from experiments.results.many_runs.sweep_panels import MOST_PANELS, SweepLayout,
 from experiments.results.statistics.horizon import Horizon
 from experiments.results.statistics.intervals import FEWEST_SEEDS, gain_estimate
 from experiments.results.statistics.scales import time_unit
+from experiments.results.wording import in_its_words
 
 MOST_DRAWN_DIRECTORIES = 12
 """Most run directories of a section without a sweep that are drawn."""
@@ -75,6 +76,7 @@ class SectionPlots:
     absence: str | None = None
 
 
+@in_its_words
 def section_plots(section: Section, prefix: str) -> SectionPlots:
     """The plots of a section, whose ids begin with `prefix`."""
     if len(section.members) > 1 and all(member.cell.keys for member in section.members):

@@ -52,6 +52,7 @@ from experiments.results.statistics.targets import after_events, target_table
 from experiments.results.statistics.time_to_accuracy import smooth
 from experiments.results.statistics.whole_runs import drift_of_run
 from experiments.results.tables.accuracy import mean_accuracy
+from experiments.results.wording import Words, told
 
 WORLD = ("trace", "devices", "faults")
 """The sections of a configuration that decide the world of a seed, in which methods are compared."""
@@ -199,6 +200,17 @@ class Section:
         return [member.name for member in self.members]
 
     @property
+    def words(self) -> Words:
+        """The words of its texts, with the names of directories and arms."""
+        names = [self.name, *self.directories, *(arm for member in self.members for arm in member.arms)]
+        return Words(self.members[0].objective[1], names)
+
+    @property
+    def warnings(self) -> list[str]:
+        """The limits of the comparison, as clauses without a full stop."""
+        return told(self.words, [*self.notes, *self.horizon.warnings()])
+
+    @property
     def reference_arms(self) -> list[str]:
         """The reference arm of each directory, without duplicates."""
         return list(dict.fromkeys(member.arms[0] for member in self.members))
@@ -285,16 +297,16 @@ def compare(directories: Sequence[MeasuredDirectory]) -> Section:
     """The section of at least two directories, in the given order.
 
     Raises:
-        InputError: They have other traces, no stretch of virtual time in common, or the reference arm of one
-            has no finished run.
+        InputError: They have other traces or objectives, no stretch of virtual time in common, or the
+            reference arm of one has no finished run.
     """
     first = directories[0]
     for other in directories:
         if not other.has_reference:
             raise InputError(f"{other.name}: its reference arm {other.arms[0]!r} has no finished run")
-        if not other.has_trace_of(first):
+        if not other.has_world_of(first):
             raise InputError(
-                f"{first.name} and {other.name} have other traces ({_other_trace(first, other)}): a "
+                f"{first.name} and {other.name} have other {_other_world(first, other)}: a "
                 f"difference would not be due to the method; driftscale report of a folder gives each a "
                 f"table, and run --sweep compares values of a key of the trace"
             )
@@ -305,7 +317,9 @@ def compare(directories: Sequence[MeasuredDirectory]) -> Section:
 
 
 def sections(directories: Sequence[MeasuredDirectory]) -> list[Section]:
-    """The sections of these directories: those of the same sweep, or of none, with the same trace make one.
+    """The sections of these directories: those of the same sweep, or of none, of one world make one.
+
+    They have the same trace and the same objective.
 
     Directories whose reference arm has no finished run are left out. Within a section, directories are
     sorted by the keys in which they differ. If they have no stretch of virtual time in common, each has a
@@ -315,7 +329,7 @@ def sections(directories: Sequence[MeasuredDirectory]) -> list[Section]:
     for directory in directories:
         if directory.has_reference:
             for group in groups:
-                if group[0].cell.of == directory.cell.of and directory.has_trace_of(group[0]):
+                if group[0].cell.of == directory.cell.of and directory.has_world_of(group[0]):
                     group.append(directory)
                     break
             else:
@@ -607,9 +621,12 @@ def _no_overlap(group: Sequence[MeasuredDirectory]) -> str:
     )
 
 
-def _other_trace(one: MeasuredDirectory, other: MeasuredDirectory) -> str:
+def _other_world(one: MeasuredDirectory, other: MeasuredDirectory) -> str:
+    if one.objective != other.objective:
+        return f"objectives ({' and '.join(': '.join(each.objective) for each in (one, other))})"
     traces = [directory.experiment.get("trace", {}) for directory in (one, other)]
-    return abbreviated(list(differing_values(traces[0], traces[1], ("trace",)))) or "by their hashes"
+    differing = list(differing_values(traces[0], traces[1], ("trace",)))
+    return f"traces ({abbreviated(differing) or 'by their hashes'})"
 
 
 def _plain(value: Any) -> Any:

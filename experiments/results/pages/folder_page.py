@@ -12,7 +12,7 @@ from emulator.storage.checkpoints import write_durably
 from emulator.storage.own_files import path_below
 from experiments.results.drawing.plotly_js import PLOTLY_FILE
 from experiments.results.many_runs.directories import read_folder
-from experiments.results.many_runs.folder_table import Table, build_table, run_counts
+from experiments.results.many_runs.folder_table import Table, build_table, run_counts, words_of
 from experiments.results.many_runs.runs_table import runs_horizon, runs_notes, runs_table, runs_warnings
 from experiments.results.many_runs.section_plots import section_plots
 from experiments.results.many_runs.sections import Section, sections
@@ -29,6 +29,7 @@ from experiments.results.tables.published_cells import (
     models,
     scored_steps,
 )
+from experiments.results.wording import told
 
 TITLES = {
     "accuracy_omitting_drift": "Accuracy (%), omitting drift cells",
@@ -70,7 +71,7 @@ def render_table(table: Mapping[str, Any], sections: Sequence[Section] = ()) -> 
     columns = {column["name"]: column for column in table["experiments"]}
     alone = names_alone(table, sections)
     scored, arms = columns_with_drift(table, alone), arms_with_runs(table)
-    found = folder_sentences(table, sections)
+    found, words = folder_sentences(table, sections), words_of(table, scored)
     drawn = [section_plots(section, f"section-{number}") for number, section in enumerate(sections, 1)]
     return page_with_nonce(
         "folder_page.html",
@@ -88,7 +89,7 @@ def render_table(table: Mapping[str, Any], sections: Sequence[Section] = ()) -> 
         scored=[columns[name] for name in scored],
         accuracies=[
             (
-                title,
+                told(words, title),
                 [
                     (arm, [accuracy_cell(table, figure, arm, column) for column in scored])
                     for arm in arms
@@ -157,14 +158,15 @@ def columns_with_drift(table: Mapping[str, Any], names: Collection[str]) -> Sequ
     """Those of the experiments `names` that are in the matrices of accuracy with and without drift cells.
 
     They are those with known concepts, and those without a finished run, of which it is unknown. Empty if no
-    experiment has known concepts.
+    experiment has known concepts. One whose hits are called otherwise than those of the first has sections.
     """
     experiments = [column for column in table["experiments"] if column["name"] in names]
-    is_known = any(column["scored_steps"] is not None for column in experiments)
+    known = [column for column in experiments if column["scored_steps"] is not None]
+    scored = [column for column in known if column.get("word") == known[0].get("word")]
     return [
         column["name"]
         for column in experiments
-        if is_known and (column["scored_steps"] is not None or column["finished"] == 0)
+        if column in scored or (known and column["scored_steps"] is None and column["finished"] == 0)
     ]
 
 

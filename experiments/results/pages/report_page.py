@@ -7,6 +7,7 @@ name.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from markupsafe import Markup
@@ -30,6 +31,7 @@ from experiments.results.tables.report import Report
 from experiments.results.tables.round_lengths import OF_STEPS
 from experiments.results.tables.summary import summarise_directory, write_summary
 from experiments.results.tables.table import OnPage, QuestionId
+from experiments.results.wording import told
 
 QUESTIONS: Mapping[QuestionId, str] = {
     "pays": "Does it pay?",
@@ -74,9 +76,10 @@ def page_sections(report: Report, first: str = "") -> dict[tuple[str, bool], dic
         if place is not None and shown is not None:
             name = GROUPS.get(place.group, (table.title, place.id))
             found[place.question, place.after_figures].setdefault(name, []).append(shown)
+    tell = partial(told, report.summary.words)
     return {
         where: {
-            name: _joined(parts, ABSENCES.get(name, ""))
+            tell(name): tell(_joined(parts, ABSENCES.get(name, "")))
             for name, parts in sections.items()
             if parts or name not in opened
         }
@@ -147,7 +150,8 @@ def write_report(
         raise InputError(f"{directory.path}: the reference arm {summary.reference_arm!r} has no finished run")
     report = Report(directory, runs, summary)
     settings = report.experiment["report"]
-    first = opening.opening(report)
+    tell = partial(told, summary.words)
+    first = tell(opening.opening(report))
     sections = page_sections(report, first.named_table)
     drawn = plots(report)
     folded = {name: [plot for plot in found if plot is not first.plot] for name, found in drawn.items()}
@@ -158,6 +162,7 @@ def write_report(
     page = page_with_nonce(
         "report_page.html",
         name=summary.name,
+        told=tell,
         lead=what_was_run.lead(report.experiment, runs),
         missing=missing,
         opening=first,

@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from experiments.results.many_runs.folder_table import run_counts
+from experiments.results.many_runs.folder_table import run_counts, words_of
 from experiments.results.many_runs.runs_table import has_personal
 from experiments.results.many_runs.sections import Row, Section
 from experiments.results.statistics.comparisons import TIE, Comparison, personal_curve
@@ -36,6 +36,7 @@ from experiments.results.tables.claims import OF_SERVED, OF_USED, claims
 from experiments.results.tables.published_cells import mean_and_std, scored_steps
 from experiments.results.tables.quantities import Quantity
 from experiments.results.tables.targets import HELD, HELD_FROM, SPEEDUP, target_name
+from experiments.results.wording import in_its_words, told
 
 MOST_LINES = 3
 """Most sentences of a terminal, and of a page before the others are folded."""
@@ -78,6 +79,7 @@ def in_terminal(sentences: Sequence[str]) -> list[str]:
 # -- on a run directory -------------------------------------------------------------------------------------
 
 
+@in_its_words
 def sentences(summary: Summary, report: Mapping[str, Any]) -> list[str]:
     """The sentences on a run directory.
 
@@ -367,8 +369,9 @@ def of_folder(table: Mapping[str, Any], sections: Sequence[Section], scored: Seq
     until = sum((Counter(column.get("until", {})) for column in columns), Counter[str]())
     numbers = run_counts({**counts, "until": until}) or "none"
     experiments = f"{len(columns)} experiment{'s' if len(columns) != 1 else ''}"
-    on_drift = _on_drift(table, scored) if 1 < len(scored) <= MOST_NAMED else ()
-    return [*on_drift, *of_sections(sections), f"{experiments}; runs: {numbers}."]
+    on_drift = list(_on_drift(table, scored)) if 1 < len(scored) <= MOST_NAMED else []
+    told_drift = told(words_of(table, scored), on_drift)
+    return [*told_drift, *of_sections(sections), f"{experiments}; runs: {numbers}."]
 
 
 def _on_drift(table: Mapping[str, Any], scored: Sequence[str]) -> Iterator[str]:
@@ -408,6 +411,7 @@ def of_sections(sections: Sequence[Section]) -> list[str]:
     return [f"{where}: {text}" if where else text for where, text in named]
 
 
+@in_its_words
 def _most_accurate(section: Section, rows: Sequence[Row]) -> str:
     """The arm with the highest mean accuracy, and its gain over the best rival, each in its own best cell.
 
@@ -493,6 +497,7 @@ Stated = tuple[float, str, str, str]
 """A gain, its text, in which row it is, and its arm if that is one of a headline, or else an empty text."""
 
 
+@in_its_words
 def _extremes(section: Section) -> list[str]:
     """The largest and the smallest gain over the reference arm, with the accuracies of both arms.
 

@@ -10,6 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from emulator.errors import abbreviated
+from experiments.results.many_runs.folder_table import words_of
 from experiments.results.many_runs.runs_table import in_columns, short_runs_table
 from experiments.results.many_runs.sections import Section
 from experiments.results.pages.folder_page import (
@@ -34,6 +36,7 @@ from experiments.results.tables.costs import RECLUSTERED
 from experiments.results.tables.published_cells import scored_steps
 from experiments.results.tables.quantities import SCALES, Quantity, any_measured
 from experiments.results.tables.table import NotedTable, TextTable
+from experiments.results.wording import in_its_words, told
 
 MEANS = ("mean_accuracy", "final_accuracy", "mean_personal_accuracy")
 """The columns that are shown without intervals: those of gains say whether arms differ."""
@@ -46,6 +49,7 @@ OF_SERVED_MODELS = "Accuracies are of the models that serve clients, not of what
 NOT_ABOVE_ALL = "* not measurably above every arm without clusters"
 
 
+@in_its_words
 def short_table(summary: Summary, arms: Sequence[str], report: Mapping[str, Any]) -> NotedTable | None:
     """The table of a run directory; None if it has nothing to show.
 
@@ -147,9 +151,12 @@ def short_folder_tables(table: Mapping[str, Any], sections: Sequence[Section]) -
         title = f"{table['name']}: accuracy (%) omitting drift, mean ± standard deviation over seeds"
         if has_published(table):
             title += "; in brackets the published value, and ours minus it"
-        tables.append(NotedTable(title, _matrix(table, scored), marked_notes(table, scored)))
-    if others:
-        tables.append(_of_sections(table["name"], others))
+        found = NotedTable(title, _matrix(table, scored), marked_notes(table, scored))
+        tables.append(told(words_of(table, scored), found))
+    words = dict.fromkeys(one.words.word for one in others)
+    for alike in ([one for one in others if one.words.word == word] for word in words):
+        name = table["name"] if len(words) == 1 else abbreviated([one.name for one in alike], ", ")
+        tables.append(told(alike[0].words, _of_sections(name, alike)))
     return tables
 
 

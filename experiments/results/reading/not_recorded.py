@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from emulator.errors import InputError
+
+if TYPE_CHECKING:
+    from experiments.results.wording import Words
 
 LOG_VISITS = "round.log_visits"
 LOG_CLIENTS = "round.log_client_accuracy"
@@ -30,7 +33,9 @@ class NotRecordedError(InputError):
         )
 
 
-def refuse_without_model_accuracy(experiment: Mapping[str, Any], path: Path) -> None:
-    """NotRecordedError unless the runs of a recorded configuration log the accuracy of models."""
+def refuse_without_model_accuracy(experiment: Mapping[str, Any], path: Path, words: Words) -> None:
+    """NotRecordedError, in these words, unless recorded runs log the accuracy of models."""
     if not experiment.get("round", {}).get("log_model_accuracy", False):
-        raise NotRecordedError(str(path), "accuracies of models by concept", LOG_MODELS)
+        from experiments.results.wording import told  # which a configuration does not need
+
+        raise NotRecordedError(str(path), told(words, "accuracies of models by concept"), LOG_MODELS)

@@ -62,6 +62,7 @@ from experiments.results.statistics.marked_seeds import (
 )
 from experiments.results.statistics.targets import TargetTable
 from experiments.results.statistics.whole_runs import Finished
+from experiments.results.wording import Words, told
 
 SUMMARY_VERSION = 6
 """Version of the layout of `summary.json`."""
@@ -85,6 +86,12 @@ class Summary:
     """The arm of the report's headline; None for a headline on all arms."""
     detection: Detection | None = None
     """The figures of detectors; None if no run recorded decisions of one."""
+
+    @property
+    def words(self) -> Words:
+        """The words of its texts, with the names of arms and its own."""
+        names = [self.name, self.reference_arm, *self.comparison.configured, *self.finished.arms]
+        return Words(self.finished.word, names)
 
     @property
     def rows(self) -> Sequence[Comparison]:
@@ -121,7 +128,7 @@ class Summary:
         """Warnings for readers of the figures, as clauses without a full stop."""
         marked = marked_clause(self._marked_json())
         starts = start_clauses(self.rows)
-        return [*self.horizon.warnings(), *starts, *([marked] if marked else [])]
+        return told(self.words, [*self.horizon.warnings(), *starts, *([marked] if marked else [])])
 
     def _marked_json(self) -> list[dict[str, object]]:
         return [marked.as_json() for marked in self.marked_seeds]

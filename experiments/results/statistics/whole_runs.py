@@ -22,16 +22,21 @@ from experiments.results.statistics.comparisons import once
 from experiments.results.statistics.drift.accuracy import drift_accuracies, has_drift_cells, last_evaluations
 from experiments.results.statistics.intervals import Estimate, amount_estimate, mean_estimate, ratio_estimate
 from experiments.results.statistics.published import COMPARED
+from experiments.results.wording import ACCURACY
 
 
 @dataclass(frozen=True)
 class Finished:
-    """The figures of the finished runs: `arms` by arm and name, `seed_ids` the seeds of each `per_seed`."""
+    """The figures of the finished runs: `arms` by arm and name, `seed_ids` the seeds of each `per_seed`.
+
+    `word` is what the mean of hits is called in texts.
+    """
 
     steps: int | None
     scored_steps: int | None
     seed_ids: Mapping[str, Sequence[int]]
     arms: Mapping[str, Mapping[str, Estimate]]
+    word: str = ACCURACY
 
     @property
     def is_known(self) -> bool:
@@ -69,6 +74,13 @@ def data_steps(log: ReportedRun) -> tuple[int | None, int | None]:
     return known, len(last_evaluations(log.records)) if has_drift_cells(log.records) else None
 
 
+@once
+def objective(log: ReportedRun) -> tuple[str, str]:
+    """The kind and the word of its objective."""
+    recorded = log.header.get("objective", {"kind": "labels", "word": ACCURACY})
+    return recorded["kind"], recorded["word"]
+
+
 def figures_of_finished(
     logs: Sequence[ReportedRun], reference_arm: str, with_triggers: Collection[str] = ()
 ) -> Finished:
@@ -90,6 +102,7 @@ def figures_of_finished(
             arm: _figures(by_seed, reference, arm in with_triggers, reference_arm in with_triggers)
             for arm, by_seed in arms.items()
         },
+        objective(logs[0])[1] if logs else ACCURACY,
     )
 
 

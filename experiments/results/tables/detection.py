@@ -109,6 +109,13 @@ RANGES = (
 )
 
 
+class OfDetectors(TextTable):
+    """A table in which accuracy is that of decisions, whatever the objective of models."""
+
+    def with_texts(self, tell: object) -> TextTable:
+        return self
+
+
 def detector_tables(detection: Detection, *, in_terminal: bool) -> tuple[TextTable, TextTable]:
     """The table by drift and the one by decision, each with a row for each detector that made decisions."""
     kinds = detection.kinds if len(detection.kinds) > 1 else []
@@ -130,7 +137,7 @@ def _with_names(detection: Detection, columns: Sequence[Quantity], in_terminal: 
     shown = text_table(columns, rows, in_terminal=in_terminal)
     cells = [cells for _, cells in shown.rows]
     named = [(arm, [Cell(name), *of_one]) for (arm, name, _), of_one in zip(deciding, cells, strict=True)]
-    return TextTable(["detector", *shown.headings], named, num_keys=1)
+    return OfDetectors(["detector", *shown.headings], named, num_keys=1)
 
 
 def at_rates(curves: Sequence[Curve]) -> NotedTable:

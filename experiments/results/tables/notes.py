@@ -14,6 +14,7 @@ from experiments.results.statistics.intervals import FEWEST_SEEDS
 from experiments.results.statistics.marked_seeds import marked_clause
 from experiments.results.statistics.scales import as_time
 from experiments.results.statistics.summary import Summary
+from experiments.results.wording import in_its_words
 
 SERVED = " Tables and figures that do not say personal are of the models that serve clients."
 MOVES = (
@@ -44,6 +45,7 @@ def as_warning(text: str) -> str:
     return f"Warning: {text}."
 
 
+@in_its_words
 def horizon_note(summary: Summary) -> str:
     """A note on the time over which arms are compared: its end, what set it, and the data steps reached."""
     horizon = summary.horizon
@@ -108,6 +110,7 @@ def headline_notes(summary: Summary) -> list[str]:
     return [" ".join(filter(None, stated)), come_and_go_note(summary) or ""]
 
 
+@in_its_words
 def come_and_go_note(summary: Summary) -> str | None:
     """A note on how many clients hold data at a time; None if always all of them do."""
     runs = [run for arm in summary.rows for run in arm.runs]

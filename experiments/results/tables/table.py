@@ -8,7 +8,7 @@ iterate over the list, and know no table by name.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from experiments.results.statistics.comparisons import Comparison
@@ -16,6 +16,7 @@ from experiments.results.statistics.summary import Summary
 from experiments.results.tables.cells import Cell
 from experiments.results.tables.quantities import Quantity
 from experiments.results.tables.report import Report
+from experiments.results.wording import told
 
 QuestionId = Literal["pays", "for-whom", "why", "repeat"]
 """The questions that the page answers, by the ids of their sections."""
@@ -34,6 +35,11 @@ class TextTable:
         return TextTable(
             self.headings, [(arm, [Cell(cell.figure) for cell in cells]) for arm, cells in self.rows]
         )
+
+    def with_texts(self, tell: Callable[[list[str]], list[str]]) -> TextTable:
+        """The same table with what `tell` makes of its headings, but for those of keys."""
+        keys, others = self.headings[: self.num_keys], self.headings[self.num_keys :]
+        return replace(self, headings=[*keys, *tell(others)])
 
 
 def text_table(
@@ -161,11 +167,12 @@ class Table:
         if self.place is None or not self.says_something(report.summary):
             return None
         if self.on_page is not None:
-            return self.on_page(report)
+            return told(report.summary.words, self.on_page(report))
         summary = report.summary
         notes = list(filter(None, [self.note(summary), *self.notes_on_page(summary)]))
         title = self.title if self.place.group else ""
-        return OnPage([NotedTable(title, text_table(self.shown_columns(summary), summary.rows), notes)])
+        table = text_table(self.shown_columns(summary), summary.rows)
+        return told(summary.words, OnPage([NotedTable(title, table, notes)]))
 
     def with_captions(self, summary: Summary, *, as_printed: bool) -> list[tuple[str, TextTable]]:
         """(caption, table) of each of its tables, in the terminal (`as_printed`) or in a notebook."""
@@ -173,7 +180,8 @@ class Table:
         if how is None or not self.says_something(summary):
             return []
         if self.captioned is not None:
-            return self.captioned(summary, as_printed)
+            return told(summary.words, self.captioned(summary, as_printed))
         in_terminal = as_printed or not how.has_intervals
         table = text_table(self.shown_columns(summary), summary.rows, in_terminal=in_terminal)
-        return [(how.caption, table if how.has_intervals else table.without_intervals())]
+        shown = [(how.caption, table if how.has_intervals else table.without_intervals())]
+        return told(summary.words, shown)

@@ -547,6 +547,7 @@ def drifts(**changes: object) -> dict[str, object]:
         ({"onsets": {"steps": [1], "counts": [2], "clients": [[1, 1]]}}, "clients must be ascending ids"),
         ({"onsets": {"steps": [1], "counts": [1], "clients": [[-1]]}}, "clients must be ascending ids"),
         ({"client_distance": "label"}, "client_distance must be an object with a kind and a distance"),
+        ({"objective": {"kind": "next_token"}}, "objective must be an object: kind and word"),
         ({"client_distance": {"kind": 3, "distance": "l1"}}, "client_distance must be an object with a kind"),
         ({"scored_clients": [0, 1], "num_clients": 1}, "it has more than 1 entries"),
         ({"scored_clients": [-1, 0], "num_clients": 3}, "scored_clients must be ascending ids of the 3"),

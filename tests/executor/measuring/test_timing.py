@@ -57,6 +57,23 @@ def test_a_step_is_plain_descent_on_the_mean_cross_entropy_of_what_trains() -> N
     assert torch.equal(module[0].weight, frozen)
 
 
+@pytest.mark.parametrize(
+    ("targets", "loss"),
+    [
+        (torch.tensor([[0, 1], [1, 1], [0, 0]]), nn.CrossEntropyLoss()),  # of two tokens a sample
+        (torch.tensor([[[0.5, 1.0]] * 2] * 3), nn.MSELoss()),
+    ],
+)
+def test_a_step_is_of_the_loss_of_tokens_or_of_numbers(targets: torch.Tensor, loss: nn.Module) -> None:
+    module, features = nn.Linear(3, 2), torch.rand(3, 2, 3)
+    before, outputs = module.weight.detach().clone(), module(features)
+    flat = (outputs, targets) if targets.is_floating_point() else (outputs.flatten(0, 1), targets.flatten())
+    loss(*flat).backward()
+    assert module.weight.grad is not None
+    descent(module, features, targets)()
+    assert torch.allclose(module.weight.detach(), before - LEARNING_RATE * module.weight.grad, rtol=1e-6)
+
+
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Steps are done, and take 2, 4 and 8 seconds as far as the row says."""
@@ -72,7 +89,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_row_has_the_median_of_a_sample_the_spread_of_its_logarithm_and_the_rates(
     quick: None, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(lambda: nn.Linear(3, 2), (3,), 2, 10, False) == 0
+    assert main(lambda: nn.Linear(3, 2), (3,), 2, 10, False, "labels") == 0
     out, notes = capsys.readouterr()
     [row] = csv.DictReader(out.splitlines())
     assert [*row] == [
@@ -94,13 +111,13 @@ def test_nothing_is_said_of_a_quiet_device(
     quick: None, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(timing, "timed", lambda step: [4.0, 4.1, 4.2])
-    assert main(lambda: nn.Linear(3, 2), (3,), 2, 10, False) == 0
+    assert main(lambda: nn.Linear(3, 2), (3,), 2, 10, False, "labels") == 0
     assert "above" not in capsys.readouterr().err
 
 
 def test_tokens_are_whole_numbers(quick: None) -> None:
     model = nn.Sequential(nn.Embedding(2, 4), nn.Flatten(), nn.Linear(12, 2))
-    assert main(lambda: model, (3,), 2, 10, True) == 0
+    assert main(lambda: model, (3,), 2, 10, True, "labels") == 0
 
 
 class Full(nn.Linear):
@@ -115,11 +132,11 @@ def test_memory_that_runs_out_in_a_step_is_one_line_with_the_remedy(
     quick: None, capsys: pytest.CaptureFixture[str], error: type[Exception]
 ) -> None:
     Full.error = error
-    said = main(lambda: Full(3, 2), (3,), 2, 640, False)
+    said = main(lambda: Full(3, 2), (3,), 2, 640, False, "labels")
     assert said == ("out of memory while a step of 640 samples was timed; set a smaller training.batch_size")
     assert capsys.readouterr().out == ""
 
 
 def test_another_error_of_a_step_stays_what_it_is(quick: None) -> None:
     with pytest.raises(RuntimeError, match="mat1 and mat2"):
-        main(lambda: nn.Linear(4, 2), (3,), 2, 10, False)
+        main(lambda: nn.Linear(4, 2), (3,), 2, 10, False, "labels")

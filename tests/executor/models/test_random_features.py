@@ -27,7 +27,7 @@ def features(module: nn.Module, samples: Tensor) -> Tensor:
 def test_inner_products_approach_a_gaussian_kernel(width: float) -> None:
     """Of D features by about 1 / sqrt(D)."""
     samples = torch.randn(30, 2, 3, generator=torch.Generator().manual_seed(1))
-    made = features(spec(features=20_000, width=width).build((2, 3), num_labels=3), samples)
+    made = features(spec(features=20_000, width=width).build((2, 3), num_outputs=3), samples)
     squared = torch.cdist(samples.flatten(1), samples.flatten(1)) ** 2
     assert (made @ made.T - torch.exp(-squared / (2 * width**2))).abs().max() < 5 / 20_000**0.5
 

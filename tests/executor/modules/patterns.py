@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from emulator.numbers import Count, CountOrZero
+from emulator.ports import Tokens
 from traces.draw import StreamSettings, draw_trace, num_windows
 from traces.images import ImageSet, stratified_split
 from traces.sources import TraceContext, TraceSource
@@ -42,7 +43,7 @@ class Patterns(TraceSource):
         return draw_trace(
             ImageSet(
                 *(numbers.astype(np.float32), 1.0, labels, settings.labels, train, test),
-                integers=settings.vocabulary > 0,
+                tokens=Tokens(settings.vocabulary) if settings.vocabulary else None,
             ),
             (np.full((settings.clients, settings.labels), 1 / settings.labels) for _ in range(windows)),
             num_clients=settings.clients,

@@ -12,6 +12,8 @@ from emulator.messages import TrainTasks
 from emulator.seeding import RandomStreams
 from executor.flat import FlatModel
 from executor.models.base import ModelSpec
+from executor.objectives.base import Objective
+from executor.objectives.labels import LABELS
 from executor.probing import probed
 from executor.rules.base import LocalRule, build_chain
 from executor.training.groups import Strategy, Wave
@@ -31,15 +33,24 @@ def trained(
     chunk: int,
     tasks: TrainTasks = UNEQUAL,
     dtype: torch.dtype = torch.float64,
+    objective: Objective = LABELS,
 ) -> Floats:
     """(n, P) the models that tasks make, each of an initialisation of its own."""
-    model = FlatModel(spec, reader.sample_shape, reader.num_labels, STREAMS, integers=reader.integers)
+    model = FlatModel(
+        spec,
+        reader.sample_shape,
+        objective.num_outputs(reader),
+        STREAMS,
+        integers=reader.tokens is not None,
+        objective=objective,
+    )
     chain = build_chain(rules, model.layout)
     strategy: Strategy = kind(model, chain)
     starts = np.stack([model.initial(STREAMS, number) for number in range(len(tasks))])
     known = probed(model, STREAMS)
     everyone = np.arange(len(tasks))
-    waves = Wave(tasks, starts, everyone, reader, STREAMS, dtype, chain=chain, draws=known.draws)
+    how = {"chain": chain, "draws": known.draws, "objective": objective}
+    waves = Wave(tasks, starts, everyone, reader, STREAMS, dtype, **how)
     made = np.zeros(starts.shape)
     for members in waves.cut(chunk):
         made[members] = strategy.train(waves.group(members)).parameters.numpy()

@@ -234,10 +234,10 @@ GROUPS = st.lists(
 
 
 def test_every_registered_model_and_rule_is_compared() -> None:
-    # The published networks are compared as thin ones of them, by their own tests; and by their contract what
-    # takes vectors.
+    # The published networks are compared as thin ones of them, and models of texts, by their own tests; and
+    # by their contract what takes vectors.
     compared = {type(spec) for spec in MODELS} | {kind.__mro__[1] for kind in THIN.values()}
-    compared |= {REGISTERED.find("context"), REGISTERED.find("mixture")}
+    compared |= {REGISTERED.find(name) for name in ("char_lstm", "context", "mixture", "word_transformer")}
     assert compared == {REGISTERED.find(name) for name in REGISTERED.names()}
     assert {type(link) for chain in CHAINS for link in chain} == {RULES.find(name) for name in RULES.names()}
 

@@ -19,8 +19,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("own_modules")]
 
 SHIPPED = (
     "adaptation=tuned aggregator=fedavg availability=diurnal clusterer=static concepts=sine detector=changed "
-    "drift=label_mix memory=held model=linear pacing=sync partition=iid representation=label "
-    "schedule=slowness selector=random solver=sgd source=synthetic trigger=pairwise"
+    "drift=label_mix memory=held model=linear objective=labels pacing=sync partition=iid "
+    "representation=label schedule=slowness selector=random solver=sgd source=synthetic trigger=pairwise"
 )
 """A shipped part of each kind, whose subclass is a part of one's own that keeps the contract."""
 

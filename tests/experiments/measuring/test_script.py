@@ -33,6 +33,8 @@ MODELS_WITH_SETTINGS: list[dict[str, Any]] = [
     {"kind": "shufflenet_v2", "norm": "batch", "stem": "imagenet"},
 ]
 
+TEXTS = {"source": "markov_text", "length": 9, "texts": 20}
+
 OWN = '''\
 """A model of one's own, beside what has nothing to do with it."""
 
@@ -160,10 +162,13 @@ def alone(text: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> nn.Module
     return built
 
 
-def assert_equal_logits(built: nn.Module, ours: nn.Module, shape: tuple[int, ...] = (8, 8)) -> None:
+def assert_equal_logits(
+    built: nn.Module, ours: nn.Module, shape: tuple[int, ...] = (8, 8), *, whole: bool = False
+) -> None:
     assert built is not ours
     built.load_state_dict(ours.state_dict())
     images = torch.rand(3, *shape, generator=torch.Generator().manual_seed(1))
+    images = (28 * images).long() if whole else images
     for module in (built, ours):
         module.train()
     assert torch.equal(built(images), ours(images))
@@ -176,11 +181,18 @@ def assert_equal_logits(built: nn.Module, ours: nn.Module, shape: tuple[int, ...
 def test_the_module_of_a_shipped_model_has_the_logits_of_ours(
     model: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = configured(tmp_path, model)
+    is_of_texts = MODELS.find(model["kind"]).tells_next_token
+    path = configured(tmp_path, model, **({"trace": TEXTS} if is_of_texts else {}))
     built = alone(script(path, None, None, is_for_here=False), tmp_path, monkeypatch)
     [arm, *_] = load_experiment(path).arm
     shape = (128,) if model["kind"] in ("context", "mixture") else (8, 8)  # with 64 numbers behind 64 pixels
-    assert_equal_logits(built, arm.training.model.build().build(shape, 10), shape)
+    shape, outputs = ((9,), 28) if is_of_texts else (shape, 10)
+    assert_equal_logits(built, arm.training.model.build().build(shape, outputs), shape, whole=is_of_texts)
+
+
+def test_a_model_of_numbers_is_not_timed_on_tokens(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=r"model mlp takes numbers, .*; choices: char_lstm, word_tr"):
+        script(configured(tmp_path, "mlp", trace=TEXTS), None, None, is_for_here=False)
 
 
 @pytest.fixture
@@ -247,8 +259,8 @@ def test_arms_with_different_models_need_a_name(tmp_path: Path) -> None:
         script(path, None, None, is_for_here=False)
     with pytest.raises(ConfigurationError, match="--arm c: no arm has that name; choices: a, b"):
         script(path, "c", None, is_for_here=False)
-    assert "main(build, (8, 8), 10, 9, False)" in script(path, "b", None, is_for_here=False)
-    assert "main(build, (8, 8), 10, 4, False)" in script(path, "a", None, is_for_here=False)
+    assert "main(build, (8, 8), 10, 9, False, 'labels')" in script(path, "b", None, is_for_here=False)
+    assert "main(build, (8, 8), 10, 4, False, 'labels')" in script(path, "a", None, is_for_here=False)
 
 
 REFUSING = """\

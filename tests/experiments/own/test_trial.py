@@ -171,13 +171,21 @@ KINDS = {
         {
             "shape": (
                 "nn.Sequential(answer, nn.Linear(10, 3))",
-                "must make logits of shape (3, 10) of 3 samples, one for each of the 10 labels, and makes",
+                "must make outputs of shape (3, 10) of 3 samples, 10 for each, and makes",
             ),
             "functional dropout": (
                 "nn.Sequential(answer, Dropping())",
                 "draws in evaluation mode, by bernoulli_",
             ),
             "input": ("nn.Linear(3, 3)", "does not take 3 samples of shape (8, 8): RuntimeError"),
+        },
+    ),
+    "objective": Kind(
+        "labels",
+        "hits",
+        {
+            "shape": ("answer.mean()", "must be of shape (96,), and is of ()"),
+            "range": ("2 * answer", "must be in [0, 1]"),
         },
     ),
     "source": Kind(
@@ -283,7 +291,8 @@ def test_a_wrong_part_is_one_line_that_names_it_and_what_is_wrong(
         assert "round 2: " in line
     assert words in line
     assert "my_parts:Mine'" in line
-    if what not in ("another time", "functional dropout", "input") and of.first and "logits" not in words:
+    of_made = "logits" in words or "outputs" in words
+    if what not in ("another time", "functional dropout", "input") and of.first and not of_made:
         assert f"{registry.kind} 'my_parts:Mine': {of.method} " in line
 
 

@@ -4,6 +4,7 @@ import hashlib
 import os
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from emulator.errors import DataFileError
@@ -128,6 +129,20 @@ def test_of_a_trace_folder_the_digests_of_trace_toml_are_taken(tmp_path: Path) -
         SourceFiles(locator(tmp_path, None), files.identities)("t")
     (folder / "features.npy").unlink()
     with pytest.raises(DataFileError, match=r"t/features\.npy: is gone"):
+        SourceFiles(locator(tmp_path, None), files.identities)("t")
+
+
+def test_targets_of_a_trace_folder_are_one_of_its_files(tmp_path: Path) -> None:
+    folder = write_trace(tmp_path / "t")
+    np.save(folder / "targets.npy", np.zeros((6, 1), np.float32))
+    files = SourceFiles(locator(tmp_path, None), {})
+    files("t")
+    assert "t/targets.npy" in files.identities
+    np.save(folder / "targets.npy", np.ones((6, 1), np.float32))
+    with pytest.raises(DataFileError, match=r"t/targets\.npy: has changed since the runs"):
+        SourceFiles(locator(tmp_path, None), files.identities)("t")
+    (folder / "targets.npy").unlink()
+    with pytest.raises(DataFileError, match=r"t/targets\.npy: is gone"):
         SourceFiles(locator(tmp_path, None), files.identities)("t")
 
 

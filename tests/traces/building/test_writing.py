@@ -20,6 +20,7 @@ from tests.processes import forked
 from tests.traces.building.layouts import build, colour, mapping, opened, pixels, rows
 from traces.building import Watch, image_values, writing
 from traces.building.pixels import Encoded, ImageFiles
+from traces.building.remarks import PIXELS_STANDARDISED
 from traces.building.workspace import workspace
 from traces.building.writing import FeatureRows
 
@@ -420,6 +421,7 @@ def test_clients_that_a_limit_leaves_with_test_samples_only_are_left_out(tmp_pat
         "only 1 client: federated learning needs several; check what says whose a row is",
         "1 of 1 clients has no test samples, and is not scored: the data set says which samples are for "
         "tests",
+        PIXELS_STANDARDISED,
     )
 
 

@@ -87,6 +87,21 @@ BAD_FACTS: list[tuple[dict[str, Any], str]] = [
     ({"deviation": [1.0, 5e-324]}, "scale / deviation = inf of channel 1: must be at most 1e+38"),
     ({"scale": 0}, "scale: Input should be greater than 0"),
     ({"shape": [3]}, "shape: states (3,), but features.npy has (2,)"),
+    (
+        {"tokens": {"vocabulary": 80}, "mean": [0.0] * 2},
+        "mean: is for numbers, and samples of tokens are ids",
+    ),
+    (
+        {"tokens": {"vocabulary": 80}, "scale": 1.0},
+        "scale: is for numbers, and samples of tokens are ids; leave",
+    ),
+    ({"tokens": {"vocabulary": 80, "padding": 80}}, "tokens: padding = 80: must be below vocabulary = 80"),
+    (
+        {"tokens": {"vocabulary": 2**24 + 1}},
+        "tokens.vocabulary: Input should be less than or equal to 16777216",
+    ),
+    ({"tokens": {}}, "tokens.vocabulary: Field required"),
+    ({"objective": 3}, "objective: Input should be a valid"),
     ({"classes": ["a", "b", "a"]}, "classes: has 'a' twice; every class has a name of its own"),
     ({"classes": ["a", " "]}, "classes: ' ' is no name of a class"),
     ({"files": {"other.csv": {"bytes": 1, "sha256": "0" * 64}}}, "files: 'other.csv': must be arrivals"),

@@ -90,8 +90,8 @@ def test_all_violations_are_found_and_not_only_the_first(tmp_path: Path) -> None
     folder = write_trace(tmp_path / "t", rows, features, facts)
     assert below(folder, check_folder(folder)) == [
         f"{FACTS}: version: Input should be 1 or 2",
-        f"{FACTS}: unknown key 'lable'; choices: classes, deviation, files, licence, mean, origin, scale, "
-        f"shape, version; did you mean 'scale'?",
+        f"{FACTS}: unknown key 'lable'; choices: classes, deviation, files, licence, mean, objective, "
+        f"origin, scale, shape, tokens, version; did you mean 'scale'?",
         f"{FACTS}: scale: Input should be greater than 0",
         f"{FACTS}: shape: states (3,), but features.npy has (2,)",
         f"{FACTS}: mean: has 1 numbers, but samples of shape (2,) have 2 channel(s)",

@@ -40,7 +40,15 @@ def idx(folder: Path, **settings: Any) -> Trace:
 
 
 def test_sources_go_by_name_and_an_unknown_one_lists_them() -> None:
-    assert SOURCES.names() == ["concepts", "digits", "file", "idx", "label_replay", "synthetic"]
+    assert SOURCES.names() == [
+        "concepts",
+        "digits",
+        "file",
+        "idx",
+        "label_replay",
+        "markov_text",
+        "synthetic",
+    ]
     with pytest.raises(
         UnknownNameError, match="unknown trace source 'digit'; choices: concepts, digits, file,"
     ):
@@ -723,6 +731,7 @@ def test_every_sources_settings_survive_their_dump() -> None:
             "label": "l",
             "until": "2021-07-01",
         },
+        "markov_text": {"authors": 3, "data_seed": "run"},
         "synthetic": {"alpha": 1, "beta": 1, "data_seed": "run"},
     }
     for name, source in SOURCES:

@@ -141,8 +141,11 @@ def test_labels_that_a_rule_would_take_are_refused() -> None:
     several = partial(build, clients=4, iid=True, samples=30, rounds=20)
     with pytest.raises(ConfigurationError, match=r"changes\.1: rule gives labels anew, and client 0 would"):
         several(changes=[permuted, anew])
-    with pytest.raises(ConfigurationError, match=r"lose those of trace\.changes\.0 \(rule\); end that one"):
+    with pytest.raises(ConfigurationError, match=r"lose those of trace\.changes\.0 \(rule\); list that"):
         several(changes=[anew, anew])
+    once = {**permuted, "on": "arrivals", "at_step": 0, "until_step": 1}
+    with pytest.raises(ConfigurationError, match=r"changes\.1: rule gives labels anew"):
+        several(changes=[once, anew])  # samples of step 0 keep their change
     several(changes=[anew, permuted])
     several(changes=[{**permuted, "until_step": 2}, {**anew, "at_step": 2}])
     parts = [{"clients": {"part": part, "of": 2}} for part in (1, 2)]

@@ -25,19 +25,22 @@ from traces.building.bad_rows import BadRows
 from traces.building.base import KEEPS_ALL, Builder, Built, Request, Watch
 from traces.building.folder import Told, write_folder
 from traces.building.names import refuse_names
-from traces.building.remarks import taken_features
+from traces.building.remarks import STANDARDISED, TAKEN_IDS, renumbered, taken_features
 from traces.building.rows import Rows
 from traces.building.sums import Sums
 from traces.building.table.choosing import refuse_test_only, use_rows
-from traces.building.table.class_names import class_names
+from traces.building.table.class_names import class_names, numbered
 from traces.building.table.encoders.encoding import Encoder
 from traces.building.table.encoders.features import Numbers, chosen_features, is_image
 from traces.building.table.encoders.images import Images
 from traces.building.table.file_clients import shards_of
 from traces.building.table.keys import read_keys, refuse_types
 from traces.building.table.settings import TableSettings
+from traces.building.table.targets import refuse_unlabelled
 from traces.building.workspace import Workspace, workspace
 from traces.building.writing import Block, Made, Values
+from traces.files.facts import TokenFacts
+from traces.files.features import ids_below
 from traces.ordering import sizes_of
 
 MOST_ORIGIN = 2000
@@ -66,11 +69,13 @@ class Table(Builder):
 
     def build(self, request: Request) -> Built:
         settings = self.settings
+        refuse_unlabelled(settings)
         shards, clients, notes = shards_of(request.root, settings)
         refuse_types(shards, settings)
         columns = chosen_features(shards, settings)
         first = columns.names[0]
-        names = class_names(shards, settings.label)
+        own = None if settings.num_classes is None else tuple(map(str, range(settings.num_classes)))
+        names = None if settings.label is None or own else class_names(shards, settings.label)
         notes += [taken_features(columns.names)] if settings.features is None else []
         options = settings.model_dump(mode="json", exclude={"most_cells"})
         plan = {"kind": "table", "settings": options, "files": shards.digest()}
@@ -80,6 +85,7 @@ class Table(Builder):
         def read(bad: BadRows) -> tuple[Rows, Encoder]:
             rows, categories = read_keys(shards, settings, bad, clients, names)
             rows = replace(rows, notes=(*notes, *rows.notes))
+            rows = numbered(rows, settings.label, own, request.root) if own else rows
             if is_image(shards.kinds[first]) and first not in settings.one_hot:
                 return rows, Images(shards, first, settings, bad)
             return rows, Numbers(shards, columns, categories, settings.missing, bad)
@@ -96,6 +102,7 @@ def write_trace(
     request: Request,
     space: Workspace,
     version: Literal[1, 2] = 1,
+    objective: Mapping[str, Any] | None = None,
 ) -> Built:
     """Write a trace folder of a table in `space`, from where an earlier attempt came to.
 
@@ -106,6 +113,7 @@ def write_trace(
         request: the table, for messages, and where to report.
         space: the workspace, which is completed.
         version: the format that the trace folder needs at least.
+        objective: what the trace states that models are trained on; None: labels.
 
     Raises:
         DataFileError: a row breaks a rule, and may not be left out.
@@ -115,14 +123,20 @@ def write_trace(
     pa.default_memory_pool().release_unused()
     rows, keep, weight = use_rows(rows, settings, bad.mask(len(rows)), root)
     refuse_names(() if isinstance(rows.clients, np.ndarray) else rows.clients, rows.classes)
-    values = TableValues(shards, encoder, rows, keep, weight, root)
+    tokens = settings.tokens
+    if tokens is not None and len(encoder.shape) != 1:
+        raise DataFileError(
+            root, f"samples of shape {encoder.shape} are no texts: tokens are sequences of ids"
+        )
+    values = TableValues(shards, encoder, rows, keep, weight, root, tokens)
 
     def tell(good: Bools, sums: Any) -> Told:
         notes = [*filter(None, [bad.remark()])]
         unused = len(keep) - len(rows) - len(bad)
         if unused > 0:
             notes.append(f"{unused} rows were left out by since, until, classes, min_samples, limit or count")
-        notes += encoder.notes(sums)
+        notes += renumbered(rows.classes, "; --num-classes keeps all numbers" if objective is None else "")
+        notes += [*encoder.notes(sums), STANDARDISED] if tokens is None else [TAKEN_IDS]
         play: Mapping[str, object] = {}
         if rows.when == "order":  # data steps such that a client of median size has about fifty
             play = {"step_width": max(1, int(np.median(sizes_of(rows.client, len(rows.clients)))) // 50)}
@@ -132,7 +146,8 @@ def write_trace(
         num_bytes = len(rows) * math.prod(encoder.shape) * encoder.dtype.itemsize
         origin, needed = _origin(settings, root, encoder.shown), version if rows.expiry is None else 2
         built = {"left_out": len(bad), "num_bytes": num_bytes, "play": play}
-        return Told({"origin": origin, "version": needed}, built, _remedy(settings), notes=tuple(notes))
+        facts = {"origin": origin, "version": needed, "tokens": tokens, "objective": objective}
+        return Told(facts, built, _remedy(settings), notes=tuple(notes))
 
     return write_folder(space, rows, values, request, tell)
 
@@ -141,7 +156,8 @@ def write_trace(
 class TableValues(Values):
     """The features of the rows of a table to `keep` (rows of the table,), read in its order.
 
-    `weight` (n,) is how often each of these rows counts in mean and deviation.
+    `weight` (n,) is how often each of these rows counts in mean and deviation. Those of `tokens`
+    are their ids, of which another one ends the build.
     """
 
     shards: Shards
@@ -150,6 +166,7 @@ class TableValues(Values):
     keep: Bools
     weight: np.ndarray
     root: Path
+    tokens: TokenFacts | None = None
 
     def __post_init__(self) -> None:
         self.shape, self.dtype, self.total = self.encoder.shape, self.encoder.dtype, len(self.keep)
@@ -169,6 +186,9 @@ class TableValues(Values):
         """Encode a batch; bad rows count in no mean."""
         batch, start, keep, rows = block.content
         values = self.encoder.encode(batch, start, keep)
+        if self.tokens is not None:
+            numbers = np.arange(start, start + batch.num_rows)[keep]
+            ids_below(self.tokens.vocabulary).refuse(self.root, values, numbers)
         weight = self.weight[rows]
         if self._bad.rows:
             numbers = np.arange(start, start + batch.num_rows)[keep]

@@ -65,8 +65,9 @@ def use_rows(rows: Rows, settings: TableSettings, bad: Bools, root: Path) -> Use
         keep[keep] = chosen
         del chosen
     rows = rows.with_used_clients()
-    with_rows = renumber(rows.label, len(rows.classes))
-    rows = replace(rows, classes=tuple(rows.classes[number] for number in with_rows.tolist()))
+    if not rows.keeps_classes:
+        with_rows = renumber(rows.label, len(rows.classes))
+        rows = replace(rows, classes=tuple(rows.classes[number] for number in with_rows.tolist()))
     if settings.when == "order":
         rows = _by_rank(rows)
     if rows.split is None:

@@ -7,15 +7,18 @@ Its metadata has JSON under the key `huggingface`: {"info": {"features": {COLUMN
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from emulator.errors import DataFileError
 from emulator.storage.bounded import json_document
 from emulator.storage.reading.shards import Shards
+from traces.building.rows import Rows
 from traces.files.arrivals import MOST_CLASSES
 
 KEY = b"huggingface"
@@ -44,6 +47,23 @@ def class_names(shards: Shards, label: str) -> tuple[str, ...] | None:
                 f"{_shown(own)}, there {_shown(names)}",
             )
     return names
+
+
+def numbered(rows: Rows, label: str | None, names: Sequence[str], path: Path, first: int = 1) -> Rows:
+    """The rows with all classes `names`, of which labels are numbers, whether they occur or not.
+
+    DataFileError for another label, with its row, of which the first one has the number `first`.
+    """
+    for code, text in enumerate(rows.classes):
+        if not text.isdecimal() or int(text) >= len(names):
+            raise DataFileError(
+                path,
+                f"{label} = {text}: there are {len(names)} classes, 0 to {len(names) - 1}; give all of them, "
+                f"or leave out rows without one",
+                int(np.flatnonzero(rows.label == code)[0]) + first,
+            )
+    number = np.array(list(map(int, rows.classes)), np.int16)
+    return replace(rows, classes=tuple(names), label=number[rows.label], keeps_classes=True)
 
 
 def _names(path: Path, metadata: Mapping[bytes, bytes], label: str) -> tuple[str, ...] | None:

@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pyarrow as pa
 
 from emulator.errors import DataFileError, InputError, UnknownNameError
@@ -32,10 +31,12 @@ from traces.building.bad_rows import BadRows
 from traces.building.base import Built, Request
 from traces.building.rows import Rows
 from traces.building.table.build import write_trace
+from traces.building.table.class_names import numbered
 from traces.building.table.encoders.encoding import Encoder
 from traces.building.table.encoders.samples import Samples, as_samples
 from traces.building.table.keys import read_keys, refuse_types
 from traces.building.table.settings import TableSettings
+from traces.building.table.targets import as_targets, refuse_unlabelled
 from traces.building.workspace import workspace
 
 if TYPE_CHECKING:
@@ -69,20 +70,6 @@ class FrameColumns(Shards):
             # Messages add 1, and rows are counted from 0.
             yield Batch(path, first - 1, columns, min(most_rows, self.num_rows - first))
 
-    def named(self, rows: Rows, label: str) -> Rows:
-        """The rows with the names of their classes; DataFileError for a label that has none."""
-        if self.classes is None:
-            return rows
-        for code, text in enumerate(rows.classes):
-            if not 0 <= int(text) < len(self.classes):
-                raise DataFileError(
-                    PATH,
-                    f"{label} = {text}: there are names of {len(self.classes)} classes, of 0 to "
-                    f"{len(self.classes) - 1}; give all of them, or leave out rows without one",
-                    int(np.flatnonzero(rows.label == code)[0]),
-                )
-        return replace(rows, classes=tuple(self.classes[int(text)] for text in rows.classes))
-
 
 def frame_columns(
     frame: pd.DataFrame, settings: TableSettings, class_names: Sequence[str] | None
@@ -105,11 +92,13 @@ def frame_columns(
         if name not in names:
             raise UnknownNameError("column", name, names, f"{PATH}: {key}")
         columns[name] = _as_arrow(frame.iloc[:, names.index(name)], name)
-    label = columns[settings.label]
+    label = columns.get(str(settings.label), pa.array([], pa.int64()))
     classes = None if class_names is None else _class_names(class_names)
+    if settings.num_classes is not None:
+        classes = tuple(map(str, range(settings.num_classes)))
     if classes is None and isinstance(label, pa.DictionaryArray) and is_text(label.dictionary.type):
         classes = tuple(map(str, label.dictionary.to_pylist()))
-        columns[settings.label] = label = label.indices
+        columns[str(settings.label)] = label = label.indices
     if classes is not None and not pa.types.is_integer(label.type):
         raise DataFileError(
             PATH, f"class_names: column {settings.label!r} is {label.type}; they name whole numbers from 0 on"
@@ -155,6 +144,7 @@ def write_frame(
     settings: TableSettings,
     *,
     class_names: Sequence[str] | None = None,
+    targets: Any = None,
     fresh: bool = False,
 ) -> Built:
     """Make the trace folder `out` of samples in memory; nothing is left of one that fails.
@@ -165,6 +155,7 @@ def write_frame(
         frame: n rows; row i is about sample i, whatever its index is.
         settings: which columns are what, and which rows are used.
         class_names: the names of labels 0, 1, ...
+        targets: what models are to tell beside the class, of shape (n,) or (n, K); see `as_targets`.
         fresh: delete what another build of `out` left.
 
     Raises:
@@ -179,12 +170,19 @@ def write_frame(
         )
     if len(values) == 0:
         raise DataFileError(PATH, "has no rows")
+    refuse_unlabelled(settings, has_targets=targets is not None)
+    numbers = None if targets is None else as_targets(targets, len(values))
+    if class_names is not None and (settings.label is None or settings.num_classes is not None):
+        raise InputError("class_names: only with label, whose classes they name, and without num_classes")
+    keeps = settings.num_classes is not None or (class_names is not None and settings.classes is None)
     columns = frame_columns(frame, settings, class_names)
     refuse_types(columns, settings)
 
     def read(bad: BadRows) -> tuple[Rows, Encoder]:
         rows, _ = read_keys(columns, settings, bad)
-        return columns.named(rows, settings.label), Samples(values, bad)
+        if columns.classes is not None:
+            rows = replace(numbered(rows, settings.label, columns.classes, PATH, 0), keeps_classes=keeps)
+        return rows if numbers is None else replace(rows, target=numbers), Samples(values, bad)
 
     with workspace(out, {"kind": "frame"}, fresh=fresh, nothing_after=BaseException) as space:
         space.record({})  # what an attempt that was killed left of other arrays, perhaps, is written anew

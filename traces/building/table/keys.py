@@ -26,12 +26,16 @@ from traces.building.table.key_columns import (
     is_number,
 )
 from traces.building.table.labels import LabelColumn
-from traces.building.table.settings import TableSettings
+from traces.building.table.settings import TARGET, TableSettings
+from traces.building.table.targets import TargetColumn
 from traces.building.table.times.instants import TimeColumn
 from traces.files.arrivals import BOUNDS
 
 ROWS = 2**16
 """Rows of a batch of keys."""
+
+ONE_CLASS = ("all",)
+"""The class of all rows, where no column says it."""
 
 MOST_CATEGORIES = 4096
 """Most values of a feature that becomes one column for each."""
@@ -56,7 +60,8 @@ def read_keys(
     Returns:
         All rows, in the order of the files. `at` is a number by which rows are ordered where that is wanted,
         and 0 if all are owned at the start, or arrive in the order of the file; `expiry` is the greatest
-        number, or infinity, of a row that its client holds to the end. Without clients all rows are one's.
+        number, or infinity, of a row that its client holds to the end. Without clients all rows are one's,
+        and without labels they have one class.
         The values of each `one_hot` feature.
 
     Raises:
@@ -65,9 +70,12 @@ def read_keys(
     """
     readers: dict[str, Column] = {} if owners is None else {"client": FileColumn(owners, bad)}
     for key, name in settings.columns_of_keys().items():
-        readers[key] = _reader_of(key, name, shards, settings, bad)
+        is_target = key.startswith(TARGET)
+        readers[key] = (
+            TargetColumn(name, shards, bad) if is_target else _reader_of(key, name, shards, settings, bad)
+        )
     if class_names is not None:
-        readers["label"] = LabelColumn(settings.label, shards, bad, class_names)
+        readers["label"] = LabelColumn(readers["label"].name, shards, bad, class_names)
     one_hot = [NameColumn(name, name, MOST_CATEGORIES, bad, optional=True) for name in settings.one_hot]
     columns = [*readers.values(), *one_hot]
     types = {reader.name: _read_as(shards, reader) for reader in columns if reader.has_column}
@@ -90,15 +98,18 @@ def read_keys(
             units = f"holds {expiry.unit}, and {at.name!r} {at.unit}; give both alike"
             raise DataFileError(shards.files[0], f"expiry: column {expiry.name!r} {units}")
         refuse_never_held(shards, values["at"], values["expiry"], (at.name, expiry.name), bad)
-    for key in ("client", "at"):
+    targets = [values.pop(key) for key in readers if key.startswith(TARGET)]
+    if targets:
+        values["target"] = np.column_stack(targets)
+    for key in ("client", "at", "label"):
         if key not in values:
             values[key] = np.zeros(start, np.int32)
     rows = Rows(
         clients=finished["client"][1] if "client" in finished else (),
-        classes=tuple(map(str, finished["label"][1])),
+        classes=tuple(map(str, finished["label"][1])) if "label" in finished else ONE_CLASS,
         when=settings.when,
         has_zone=at is not None and at.has_zone,
-        notes=(*(() if at is None else at.notes), *readers["label"].notes),
+        notes=(*(() if at is None else at.notes), *(readers["label"].notes if "label" in readers else ())),
         **values,
     )
     return rows, {reader.name: tuple(map(str, reader.finish()[1])) for reader in one_hot}

@@ -18,7 +18,8 @@ from traces.building.table.times.instants import TimeOptions
 from traces.building.table.times.time_texts import has_offset, refuse_format
 from traces.building.table.times.time_zones import zone_named
 from traces.building.table.times.unix_times import Unit
-from traces.files.arrivals import When
+from traces.files.arrivals import MOST_CLASSES, When
+from traces.files.facts import TokenFacts
 from traces.held_out import TEST_SHARE
 from traces.partitions import PARTITIONS, Partition
 
@@ -28,6 +29,9 @@ MOST_SKIPPED = 100_000
 MOST_CHANNELS = 4
 """A last dimension up to this, behind a larger first one, is one of channels."""
 
+TARGET = "target"
+"""Begins the keys of columns that are targets."""
+
 Missing = Literal["refuse", "mean", "zero"]
 Bound = date | Annotated[int, Number(ge=-MOST, le=MOST)]
 Size = Annotated[int, Number(ge=1, le=4096)]
@@ -36,7 +40,17 @@ Size = Annotated[int, Number(ge=1, le=4096)]
 class TableSettings(Given, BuilderSettings):
     """Which columns of the table are what, which rows are used, and what is done about missing values."""
 
-    label: str = Field(description="column of the class: texts or whole numbers")
+    label: str | None = Field(
+        None,
+        description="column of the class: texts or whole numbers; with target or tokens it may be left out",
+    )
+    target: tuple[str, ...] = Field(
+        (), description="columns of numbers, or of vectors, that models tell beside the class: targets.npy"
+    )
+    tokens: TokenFacts | None = Field(
+        None,
+        description="features are ids of tokens, as { vocabulary = 80, padding = 0 }, and not standardised",
+    )
     client: str | None = Field(None, description="column of the client: texts or whole numbers")
     client_from: PatternText | None = Field(
         None,
@@ -81,6 +95,10 @@ class TableSettings(Given, BuilderSettings):
     count: str | None = Field(None, description="column with how often a row arrives")
     concept: str | None = Field(None, description="column of true concepts, whole numbers >= 0")
     classes: Count | None = Field(None, description="only rows of that many classes, the commonest ones")
+    num_classes: Annotated[int, Number(ge=1, le=MOST_CLASSES)] | None = Field(
+        None,
+        description="labels are numbers from 0 on of that many classes, which stay whether they occur or not",
+    )
     min_samples: Count = Field(1, description="only clients with at least that many rows")
     since: Bound | None = Field(None, description="only rows from this date, step or value of order on")
     until: Bound | None = Field(None, description="only rows before this date, step or value of order")
@@ -159,7 +177,8 @@ class TableSettings(Given, BuilderSettings):
     def columns_of_keys(self) -> dict[str, str]:
         """The columns that are no features, by what they are."""
         keys = ("client", "label", "time", "step", "order", "expiry", "split", "count", "concept")
-        return {key: getattr(self, key) for key in self._given(*keys)}
+        targets = {f"{TARGET} {number}": name for number, name in enumerate(self.target, 1)}
+        return {key: getattr(self, key) for key in self._given(*keys)} | targets
 
     def _given(self, *keys: str) -> list[str]:
         """The ones of these settings that are given: a number also if it is 0."""
@@ -183,6 +202,7 @@ class TableSettings(Given, BuilderSettings):
         yield from self._only_with("unix_seconds", "time", ", the column of times")
         yield from self._only_with("na_everywhere", "na", ", the texts that stand for a missing value")
         yield from self._times_problems()
+        yield from self._label_problems()
         yield from self._only_with("expiry", "time, step or order", ", columns that say when a row arrives")
         if self.retain is not None and not instants:
             yield f"retain = {self.retain:g}: without time, step or order all rows are owned at the start"
@@ -199,6 +219,10 @@ class TableSettings(Given, BuilderSettings):
             text, _, split = each.partition("=")
             if not text.strip() or split.strip() not in SPLITS:
                 yield f"splits: {each!r} must be a text and train or test, as val=test"
+
+    def _label_problems(self) -> Iterator[str]:
+        yield from _exclusive(self._given("classes", "num_classes"), "the commonest are numbered anew")
+        yield from self._only_with("num_classes", "label", ", whose numbers are those of classes")
 
     def _times_problems(self) -> Iterator[str]:
         pattern = self.time_format

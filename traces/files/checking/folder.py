@@ -1,4 +1,4 @@
-"""Checks of a whole trace folder: its files, `trace.toml` and `features.npy`, and then its rows."""
+"""Checks of a whole trace folder: its files, `trace.toml`, samples and targets, and then its rows."""
 
 from __future__ import annotations
 
@@ -31,34 +31,50 @@ from traces.files.facts import (
     file_facts,
     read_facts,
 )
-from traces.files.features import open_features
-from traces.files.folder import CHANNEL_KEYS, affine, check_channels, check_shape, facts_of, open_with
+from traces.files.features import TARGETS, open_features, open_targets
+from traces.files.folder import (
+    CHANNEL_KEYS,
+    TraceFolder,
+    affine,
+    check_channels,
+    check_shape,
+    data_files,
+    facts_of,
+    open_with,
+)
 
 
-def check_folder(path: Path) -> Findings:
+def check_folder(path: Path, more: Callable[[TraceFolder], list[Finding]] = lambda folder: []) -> Findings:
     """Find every violation in a trace folder, also in one that cannot be opened.
 
-    Both data files are read and hashed. What cannot be examined for another violation, such as samples beyond
+    `more` finds what else is wrong with a folder without violations.
+
+    All data files are read and hashed. What cannot be examined for another violation, such as samples beyond
     a damaged `features.npy`, is examined once that one is mended.
     """
     findings = Findings()
     facts = _check_facts(path, findings)
     if facts is None and not (path / FACTS).exists():
         return findings
-    features = FeaturePass(path / FEATURES)
+    tokens = None if facts is None else facts.tokens
+    features = FeaturePass(path / FEATURES, None if tokens is None else tokens.vocabulary)
     hashing: dict[str, Callable[[], FileFacts]] = {
         ARRIVALS: partial(file_facts, path / ARRIVALS),
         FEATURES: features.facts,
+        TARGETS: partial(file_facts, path / TARGETS),
     }
     hashed: dict[str, FileFacts] = {}
-    for name, compute in hashing.items():
-        _check_file(path, name, facts, compute, hashed, findings)
+    for name in data_files(path, facts):
+        _check_file(path, name, facts, hashing[name], hashed, findings)
     num_samples = _check_features(path, facts, features, findings) if (path / FEATURES).is_file() else None
+    if num_samples is not None and (path / TARGETS).is_file():
+        findings.passes(partial(open_targets, path / TARGETS, num_samples))
     if (path / ARRIVALS).is_file():
         _check_arrivals(path, facts, num_samples, findings)
     if not findings.violations:
         try:  # that nothing is said to be right which the reader refuses
-            open_with(path, read_facts(path).model_copy(update={"files": hashed}))
+            folder = open_with(path, read_facts(path).model_copy(update={"files": hashed}))
+            findings.violations += more(folder)
         except DataFileError as error:
             findings.add(error)
     return findings
@@ -133,7 +149,7 @@ def _check_features(
         passed = [findings.passes(check) for check in checks]
         if all(passed):
             findings.passes(partial(affine, folder, facts, values.dtype, shape))
-    if values.dtype == np.float32:
+    if values.dtype == np.float32 or (facts is not None and facts.tokens is not None):
         findings.violations += features.violations(values)
     return len(values)
 

@@ -20,7 +20,7 @@ from tests.traces.building.layouts import RED, cifar10, draw, fmow_raw, idx, map
 from traces.building import BUILDERS
 
 ROOT = Path(__file__).parents[4]
-KINDS = ["cifar", "cityscapes", "fedscale", "fmow", "folder", "idx", "openimages", "waymo"]
+KINDS = ["cifar", "cityscapes", "fedscale", "fmow", "folder", "idx", "openimages", "text", "waymo"]
 
 
 # -- options ------------------------------------------------------------------------------------------------
@@ -238,3 +238,16 @@ def test_kinds_of_third_parties_are_looked_up_like_ours() -> None:
     assert BUILDERS.group == "driftscale.builder"
     with pytest.raises(UnknownNameError, match="choices: cifar, cityscapes"):
         BUILDERS.find("imagenet")
+
+
+def test_targets_tokens_and_all_classes_are_options_of_a_table(
+    driftscale: Driftscale, tmp_path: Path
+) -> None:
+    (tmp_path / "t.csv").write_text("who,kind,a,b,price,load\nx,2,1,0,1.5,3\ny,0,3,2,2.5,4\n")
+    options = ("--client", "who", "--label", "kind", "--target", "price,load", "--num-classes", "3")
+    tokens = ("--tokens.vocabulary", "4", "--tokens.padding=0", "--test-share", "0")
+    out = driftscale("traces", "build", "table", "--root", "t.csv", "--out", "t", *options, *tokens).out
+    assert "2 training and 0 test samples of 3 classes, shape (2,)" in out
+    assert "features are ids of tokens, and stay as they are" in out
+    assert "\nok: t: 2 remark(s)" in driftscale("traces", "check", "t").out
+    assert "number 2, type float32, from 1.5, to 4.0" in driftscale("traces", "inspect", "t").out

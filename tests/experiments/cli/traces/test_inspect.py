@@ -45,6 +45,7 @@ def test_the_sources_are_listed(driftscale: Driftscale) -> None:
         "file",
         "idx",
         "label_replay",
+        "markov_text",
         "synthetic",
     }
     assert any(

@@ -270,3 +270,16 @@ def test_no_name_gets_into_the_page_as_markup(driftscale: Driftscale, tmp_path: 
     write_trace(tmp_path / "t", rows, facts={"origin": hostile})
     assert driftscale("traces", "inspect", "t", "--min-samples", "1", "--html", "p.html").code == 0
     assert "<script>" not in Path("p.html").read_text()
+
+
+def test_tokens_targets_and_the_objective_are_shown(driftscale: Driftscale, tmp_path: Path) -> None:
+    facts = {"tokens": {"vocabulary": 4, "padding": 0}, "objective": {"kind": "next_token"}}
+    folder = write_trace(tmp_path / "t", features=np.ones((6, 5), np.uint8), facts=facts)
+    np.save(folder / "targets.npy", np.arange(12, dtype=np.float32).reshape(6, 2))
+    shown = inspected(driftscale, "t")
+    assert {key: shown[key] for key in facts} == facts
+    assert shown["targets"] == {"number": 2, "type": "float32", "from": 0.0, "to": 11.0}
+    assert "targets.npy" in shown["sha256"]
+    out = driftscale("traces", "inspect", "t").out
+    for text in ("vocabulary 4, padding 0", "number 2, type float32, from 0.0, to 11.0", "kind next_token"):
+        assert text in out

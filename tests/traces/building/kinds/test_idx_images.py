@@ -7,6 +7,7 @@ import pytest
 
 from emulator.errors import InputError
 from tests.traces.building.layouts import build, idx, opened
+from traces.building.remarks import PIXELS_STANDARDISED
 
 IID = {"partition": "iid", "clients": 2}
 
@@ -34,6 +35,17 @@ def test_emnist_is_turned_upright_and_chosen_among_several_sets(tmp_path: Path) 
     assert (first[:, 0] == first[0, 1] + 100).all()  # the first row of the file has become a column
     with pytest.raises(InputError, match="--dataset balanced: the folder has digits, letters"):
         build("idx", root, tmp_path / "other", **IID, dataset="balanced")
+
+
+def test_labels_that_begin_at_1_are_renumbered_and_told_with_what_becomes_of_pixels(tmp_path: Path) -> None:
+    root = idx(tmp_path / "i")
+    for labels in root.glob("*-labels-idx1-ubyte"):
+        content = labels.read_bytes()
+        labels.write_bytes(content[:8] + bytes(label + 1 for label in content[8:]))
+    assert build("idx", root, tmp_path / "out", **IID).notes == (
+        PIXELS_STANDARDISED,
+        "labels are renumbered by what occurs: 1 is class 0 of 2",
+    )
 
 
 def test_images_are_resized_if_that_is_asked_for(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from PIL import Image
 
 from emulator.errors import InputError
 from tests.traces.building.layouts import BLUE, DAY, GREEN, RED, build, draw, opened, pixels, rows, write_csv
+from traces.building.remarks import PIXELS_STANDARDISED
 
 
 def drawn(root: Path) -> Path:
@@ -24,7 +25,10 @@ def drawn(root: Path) -> Path:
 def test_folders_are_client_and_class_and_without_times_all_is_owned_from_the_start(tmp_path: Path) -> None:
     root = drawn(tmp_path / "f")
     built = build("folder", root, tmp_path / "out", test_share=0)
-    assert built.notes == ("1 file(s) are ignored, as their suffix is not that of an image",)
+    assert built.notes == (
+        "1 file(s) are ignored, as their suffix is not that of an image",
+        PIXELS_STANDARDISED,
+    )
     folder = opened("folder", root, tmp_path / "again", test_share=0)
     # The origin is part of the bytes of a trace: another sentence here would change those of every folder.
     assert folder.facts.origin == (
@@ -132,6 +136,7 @@ def test_classes_that_differ_by_spaces_bad_images_and_clients_without_tests_are_
         "classes 'cat' and 'cat ' are two, and differ by spaces around their names only",
         f"3 bad images were left out; 3 of them: {no_image}; the first: {root}/ann/dog/0.png: {no_image}",
         "1 of 2 clients has no test samples, and is not scored: raise --test-share (0.2)",
+        PIXELS_STANDARDISED,
     )
 
 

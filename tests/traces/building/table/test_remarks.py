@@ -12,6 +12,7 @@ from tests.traces.building.table.tables import a_large_table, build, write, writ
 from traces.building import remarks
 from traces.building.table.encoders import features
 
+STANDARDISED = "features are standardised over the training rows; ids of tokens are not, with --tokens"
 OWNED = "all rows are owned at the start; retain_rounds = 'all' keeps them to the end"
 ROWS = "".join(f"{who},{row % 2},{row},1,{row},2,{row}\n" for who in "xyz" for row in range(8))
 TABLE = f"who,kind,a,b,c,d,e\n{ROWS}"
@@ -65,13 +66,13 @@ TABLE = f"who,kind,a,b,c,d,e\n{ROWS}"
 )
 def test_a_table_is_remarked_on(tmp_path: Path, text: str, settings: dict[str, Any], said: list[str]) -> None:
     notes = build(write(tmp_path, text), tmp_path / "out", **settings).notes
-    assert list(notes) == [*said, OWNED]
+    assert list(notes) == [*said, STANDARDISED, OWNED]
 
 
 def test_spellings_of_texts_that_no_row_has_are_not_remarked(tmp_path: Path) -> None:
     kinds = pa.DictionaryArray.from_arrays(pa.array([0, 2, 0]), pa.array(["up", " up", "down"]))
     table = write_parquet(tmp_path, {"who": ["x", "y", "y"], "kind": kinds, "a": [1, 2, 3]})
-    assert build(table, tmp_path / "out", features=["a"], test_share=0).notes == (OWNED,)
+    assert build(table, tmp_path / "out", features=["a"], test_share=0).notes == (STANDARDISED, OWNED)
 
 
 def test_bad_rows_are_counted_by_cause_and_the_commonest_is_named(tmp_path: Path) -> None:
