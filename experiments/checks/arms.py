@@ -37,7 +37,7 @@ from experiments.build import (
     reader_of,
 )
 from experiments.checks.fleet import limit_of, refuse_unreachable_limit, visits_of
-from experiments.checks.objectives import check_objective, refuse_readers_of_labels
+from experiments.checks.objectives import refuse_readers_of_labels, refuse_unfit_samples
 from experiments.checks.stopping import check_stopping
 from experiments.config import Arm, Experiment
 from experiments.reference import reference_executor
@@ -82,7 +82,7 @@ def check_arms(experiment: Experiment, arms: Sequence[str], world: World) -> Non
     """
     by_name = {arm.name: arm for arm in experiment.arm}
     _refuse_several_measures(experiment)
-    check_objective(experiment, world.trace)
+    refuse_unfit_samples(experiment, world.trace)
     executors: dict[str, LocalExecutor] = {}  # by model and solver, which many arms may share
     stream = TraceStream(world.trace)
     for arm in (by_name[name] for name in arms):

@@ -21,7 +21,7 @@ AT_ONCE = 2**14
 """Texts that are looked at together."""
 
 
-def check_objective(experiment: Experiment, trace: Trace) -> None:
+def refuse_unfit_samples(experiment: Experiment, trace: Trace) -> None:
     """ConfigurationError if the trace, or a fault, does not fit the objective."""
     _refuse_unseen_labels(experiment, trace)
     _refuse_other_targets(experiment, trace)

@@ -13,12 +13,14 @@ from torch import Tensor, nn
 from emulator.arrays import Floats
 from emulator.errors import ConfigurationError
 from emulator.messages import InferencePlan, Updates
+from emulator.plugins import NoSettings
 from executor.inference import prediction
 from executor.objectives import OBJECTIVES
 from executor.objectives.base import Objective
 from executor.objectives.next_token import NONE
 from executor.training.reference import ReferenceLoop
 from executor.training.stacked import StackedStrategy
+from experiments.contracts import check_objective
 from tests.executor.fakes import FakeReader, executor, model, module, objective, requests, rule, wave
 from tests.executor.training.by_strategy import trained
 
@@ -222,6 +224,17 @@ def test_a_model_for_several_labels_learns_from_samples_that_have_none() -> None
         assert np.isfinite(made).all()
 
 
+class Bias(nn.Module):
+    """Tells the same of each token: three parameters, its logits."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.logits = nn.Parameter(torch.zeros(3))
+
+    def forward(self, texts: Tensor) -> Tensor:
+        return self.logits.expand(*texts.shape, 3)
+
+
 def test_numbers_of_two_models_are_averaged() -> None:
     trainer = executor(reader("squared_error"), model("linear"), scored_by=KINDS["squared_error"])
     models = np.zeros((2, trainer.num_parameters), dtype=np.float32)
@@ -231,6 +244,35 @@ def test_numbers_of_two_models_are_averaged() -> None:
     made = trainer.evaluate(models, plan, requests((0, 8)))
     assert made.loss[0] == pytest.approx(((1.5 - targets) ** 2).mean())
     assert made.accuracy[0] == pytest.approx((np.abs(1.5 - targets) <= 0.7).mean())
+
+
+def test_of_two_models_of_texts_the_mean_of_their_shares_tells_each_token() -> None:
+    """Token 1 has 0.75 x 0.8 + 0.25 x 0.2 = 0.65, and 2 has 0.75 x 0.1 + 0.25 x 0.7 = 0.25; 0 fills up."""
+    texts = FakeReader(sample_shape=(3,), vocabulary=3)
+    trainer = executor(texts, module(Bias), scored_by=KINDS["next_token"])
+    models = np.log([[0.1, 0.8, 0.1], [0.1, 0.2, 0.7]]).astype(np.float32)
+    plan = InferencePlan(np.array([[0, 1]]), np.array([[0.75, 0.25]]))
+    made = trainer.evaluate(models, plan, requests((0, 8)))
+    told = [text[text > 0] for text in texts.features(np.arange(8)).astype(int)[:, 1:]]
+    losses = [-np.log(np.array([1, 0.65, 0.25])[each]).mean() if len(each) else 0 for each in told]
+    hits = [(each == 1).mean() if len(each) else 0 for each in told]
+    assert made.loss[0] == pytest.approx(np.mean(losses), rel=1e-6)
+    assert made.accuracy[0] == pytest.approx(np.mean(hits))
+
+
+def test_an_own_objective_about_tokens_has_outputs_at_each_place() -> None:
+    class Last(Objective):
+        reads, word = "tokens", "last token right"
+
+        def losses(self, outputs: Tensor, targets: Tensor) -> Tensor:
+            return torch.nn.functional.cross_entropy(outputs[:, -2], targets[:, -1], reduction="none")
+
+        def hits(self, outputs: Tensor, targets: Tensor) -> Tensor:
+            return (outputs[:, -2].argmax(1) == targets[:, -1]).to(outputs.dtype)
+
+    own = Last(NoSettings())
+    assert own.output_shape((3,), own.num_outputs(FakeReader(sample_shape=(3,), vocabulary=2))) == (3, 2)
+    check_objective(lambda: Last(NoSettings()))
 
 
 @pytest.mark.parametrize(
