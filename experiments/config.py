@@ -58,6 +58,7 @@ from executor.models import MODELS
 from executor.objectives import OBJECTIVES
 from executor.rules import RULES
 from executor.settings import Batches, BatchNorm, ExecutorSettings
+from experiments.atlas_choice import AtlasChoice
 from experiments.extending import beside, value_at
 from experiments.results.reading.not_recorded import DETECTION
 from experiments.results.reading.recorded import (
@@ -815,6 +816,9 @@ class Experiment(Settings):
     output: Output = Field(Output(), description="what a run leaves besides its log")
     report: Report = Field(Report(), description="what is compared in the results")
     detection: Detection | None = Field(None, description="how detectors are scored against the truth")
+    atlas: AtlasChoice | None = Field(
+        None, description="how best uses and the rival of a column of `driftscale atlas` were chosen"
+    )
     chosen: dict[str, Choice] = Field(
         default_factory=dict,
         exclude=True,
@@ -897,6 +901,12 @@ class Experiment(Settings):
         if headline is not None and headline not in others:
             problem = "is a baseline" if headline in names else "names no arm"
             raise ValueError(f"report.headline = {headline!r}: {problem}; choices: {', '.join(others)}")
+        return self
+
+    @model_validator(mode="after")
+    def _names_of_the_atlas_are_arms(self) -> Experiment:
+        if self.atlas is not None and (problem := self.atlas.problem([arm.name for arm in self.arm])):
+            raise ValueError(problem)
         return self
 
     @model_validator(mode="after")

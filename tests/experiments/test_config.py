@@ -267,6 +267,34 @@ def test_a_published_value_of_an_unknown_arm_or_figure_is_refused(
     assert refusal(small_table(report={"published": published})) == message
 
 
+# -- the choices of an atlas -------------------------------------------------------------------------------
+
+
+def test_what_was_chosen_for_the_atlas_is_recorded_as_it_was_given() -> None:
+    chosen = {"seeds": [100, 101], "rival": "global", "best": {"fielding": "fielding", "mine": "global"}}
+    experiment = small(atlas=chosen)
+    assert experiment.resolved()["atlas"] == chosen
+    assert "atlas" not in small().resolved()
+    assert_survives_a_round_trip(experiment)
+
+
+@pytest.mark.parametrize(
+    ("chosen", "message"),
+    [
+        ({"rival": "globe"}, "atlas.rival = 'globe': names no arm; choices: global, fielding"),
+        (
+            {"best": {"fielding": "fielding+tuned"}},
+            "atlas.best.fielding = 'fielding+tuned': names no arm; choices: global, fielding",
+        ),
+    ],
+)
+def test_a_rival_or_a_best_use_that_is_no_arm_is_refused_with_the_arms(
+    chosen: dict[str, Any], message: str
+) -> None:
+    table = small_table(atlas={"seeds": [100], "rival": "global", **chosen})
+    assert refusal(table) == f"x.toml: {message}"
+
+
 # -- baselines and the headline ----------------------------------------------------------------------------
 
 
@@ -403,7 +431,7 @@ def test_arms_that_are_not_a_list_of_tables_are_refused_with_and_without_parts(a
     [
         (
             {"rond": {}},
-            "x.toml: unknown key 'rond'; choices: arm, arms, checkpoint, chosen, detection, devices, "
+            "x.toml: unknown key 'rond'; choices: arm, arms, atlas, checkpoint, chosen, detection, devices, "
             "executor, extends, faults, name, output, parts, report, round, seeds, trace, training; did you "
             "mean 'round'?",
         ),

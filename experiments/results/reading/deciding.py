@@ -20,7 +20,7 @@ WITHOUT_EFFECT = {
 WITHOUT_EFFECT_IN_AN_ARM = ("baseline",)
 """Keys of an arm that affect no run, only what the results compare."""
 
-WITHOUT_EFFECT_ALONE = ("seeds", "checkpoint", "output", "report", "training")
+WITHOUT_EFFECT_ALONE = ("seeds", "checkpoint", "output", "report", "atlas", "training")
 """Keys at the top that affect no run: in a resolved configuration, every arm has its own `training`."""
 
 
@@ -28,7 +28,8 @@ def deciding(experiment: Mapping[str, Any]) -> dict[str, Any]:
     """The keys that affect the result of an (arm, seed), with the arms by name; also `name`.
 
     These are all keys but those of seeds, threads, worker timeout, lack of memory, checkpoints, output,
-    report, baselines, how detectors are scored, and the command that builds a trace folder.
+    report, what was chosen for the atlas, baselines, how detectors are scored, and the command that builds a
+    trace folder.
     """
     kept = {key: value for key, value in experiment.items() if key not in WITHOUT_EFFECT_ALONE}
     for section, keys in WITHOUT_EFFECT.items():

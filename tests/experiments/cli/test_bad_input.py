@@ -39,7 +39,7 @@ def assert_names(message: str, *parts: str) -> None:
         ("round.roundz=4", ("small.toml", "round", "'roundz'", "choices: ", "did you mean 'rounds'?")),
         (
             "rouns.rounds=4",
-            ("small.toml", "'rouns'", "choices: arm, arms, checkpoint", "did you mean 'round'?"),
+            ("small.toml", "'rouns'", "choices: arm, arms, atlas, checkpoint", "did you mean 'round'?"),
         ),
         (
             "arm.global.clusterer=ifca2",

@@ -20,8 +20,9 @@ def changed(**sections: object) -> dict[str, object]:
     return {**TABLE, **sections}
 
 
-def test_seeds_reports_and_threads_decide_nothing():
+def test_seeds_reports_choices_of_an_atlas_and_threads_decide_nothing():
     other = changed(seeds=[7], report={"window": 1}, training={}, executor={"strategy": "auto", "threads": 1})
+    other["atlas"] = {"seeds": [100], "rival": "global"}
 
     assert list(differences(deciding(TABLE), deciding(other))) == []
 
