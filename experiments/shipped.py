@@ -2,8 +2,9 @@
 
 A name is the path of a file in `experiments/configs` without its suffix, such as "digits" or
 "fielding/figure-02"; the name of a folder in it, such as "fielding", stands for all configurations in it.
-A name may be given wherever a path may; what exists at the path wins. No file is read, and nothing heavy is
-imported; `shipped_facts.py` says what each of them shows, needs and takes.
+A name may be given wherever a path may; what exists at the path wins. Files in a folder of such a folder, such as
+"atlas/parts/arms", are parts of configurations: they can be extended, and nothing else. No file is read, and
+nothing heavy is imported; `shipped_facts.py` says what each of them shows, needs and takes.
 """
 
 from __future__ import annotations
@@ -32,11 +33,9 @@ FEWEST_LETTERS = 3
 """A given text with this many letters is also near to the names that begin with it."""
 
 
-@cache
 def shipped_files() -> Mapping[str, Path]:
     """The file of each shipped configuration by its name, first those outside of folders."""
-    paths = sorted(CONFIGS.rglob("*.toml"), key=lambda path: (path.parent, path.stem))
-    return {path.relative_to(CONFIGS).with_suffix("").as_posix(): path for path in paths}
+    return {name: path for name, path in _files().items() if name.count("/") <= 1}
 
 
 @cache
@@ -126,8 +125,11 @@ def find_names(name: str) -> tuple[str, ...]:
 
 
 def shipped_file(name: str) -> Path | None:
-    """The file of the shipped configuration of that name, with or without its suffix; None without one."""
-    return shipped_files().get(name.removesuffix(SUFFIX))
+    """The file of the shipped configuration, or part of one, of that name; None without one.
+
+    The name may have its suffix.
+    """
+    return _files().get(name.removesuffix(SUFFIX))
 
 
 def is_shipped(path: Path) -> bool:
@@ -152,6 +154,13 @@ def named(path: Path | str) -> str:
     if not is_shipped(Path(path)):
         return str(path)
     return f"{_name(Path(path).relative_to(CONFIGS))} (shipped)"
+
+
+@cache
+def _files() -> Mapping[str, Path]:
+    """The files of shipped configurations and of their parts by name."""
+    paths = sorted(CONFIGS.rglob("*.toml"), key=lambda path: (path.parent, path.stem))
+    return {path.relative_to(CONFIGS).with_suffix("").as_posix(): path for path in paths}
 
 
 def _shipped(name: str, given: Path, *, folders: bool) -> Path | None:

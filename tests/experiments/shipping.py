@@ -25,6 +25,6 @@ def ship(folder: Path, monkeypatch: pytest.MonkeyPatch, **changes: Any) -> Path:
         table = small_table(name=name.replace("/", "-"), **changes)
         (configs / f"{name}.toml").write_text(ABOUT + tomli_w.dumps(table), encoding="utf-8")
     monkeypatch.setattr(shipped, "CONFIGS", configs)
-    for cached in (shipped.shipped_files, shipped.shipped_folders):
+    for cached in (shipped._files, shipped.shipped_folders):
         monkeypatch.setattr(shipped, cached.__name__, cached.__wrapped__)
     return configs

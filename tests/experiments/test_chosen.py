@@ -45,13 +45,21 @@ def shipped(name: str) -> tuple[Experiment, set[int]]:
     own = read_toml(shipped_files()[name])
     table = read_table(shipped_files()[name])
     table.pop(SWEEP, None)
-    seeds: set[int] = set()
-    while "extends" in own:
-        path = shipped_file(own["extends"])
-        assert path is not None
-        own = read_toml(path)
-        seeds.update(seed for choice in own.get(CHOSEN, {}).values() for seed in choice["seeds"])
-    return parse_experiment(table, name), seeds
+    return parse_experiment(table, name), {
+        seed
+        for inherited in extended_by(own)
+        for choice in inherited.get(CHOSEN, {}).values()
+        for seed in choice["seeds"]
+    }
+
+
+def extended_by(own: dict[str, Any]) -> list[dict[str, Any]]:
+    """The content of the shipped files that one extends, and of those that they extend."""
+    names = own.get("extends", [])
+    paths = [shipped_file(name) for name in ([names] if isinstance(names, str) else names)]
+    tables = [read_toml(path) for path in paths if path is not None]
+    assert len(tables) == len(paths)
+    return [*tables, *(further for table in tables for further in extended_by(table))]
 
 
 @pytest.mark.parametrize("name", shipped_files())

@@ -8,16 +8,16 @@ from typing import Any
 import pytest
 import tomli_w
 
-import experiments
 from coordinator.clusterers import CLUSTERERS
 from coordinator.detectors import DETECTORS
 from emulator.errors import ConfigurationError
 from experiments.config import Experiment, Round, parse_experiment
 from experiments.reading import load_experiment
 from experiments.results.reading.deciding import run_identities
+from experiments.shipped import shipped_files
 from tests.experiments.small import MINIMAL, merged, small, small_table
 
-SHIPPED = sorted((Path(experiments.__file__).parent / "configs").rglob("*.toml"))
+SHIPPED = list(shipped_files().values())
 WITHOUT_SWEEP = ["sweep={}"]
 TARGET_RULE = 'must be an accuracy above 0, at most 1, or "reference"'
 
