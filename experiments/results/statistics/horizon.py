@@ -147,10 +147,9 @@ def common_horizon(
         is_static: Whether no data arrive after the first data step, which all later ones then repeat.
         seconds_per_round: Virtual seconds of a nominal round; None if rounds are server rounds.
     """
+    start_s, horizon_s = stretch(curves, asked_s)
     ends = [float(curve.times_s[-1]) for curve in curves]
     first = int(np.argmin(ends))
-    is_as_configured = asked_s is not None and asked_s <= ends[first]
-    horizon_s = asked_s if asked_s is not None and is_as_configured else ends[first]
     steps: dict[str, list[int]] = {}
     for run in runs:
         reached = [record.step + 1 for record in run.records if record.closed_s <= horizon_s]
@@ -158,10 +157,10 @@ def common_horizon(
             min(max(reached, default=0), 1) if is_static else max(reached, default=0)
         )
     return Horizon(
-        start_s=max(float(curve.times_s[0]) for curve in curves),
+        start_s=start_s,
         horizon_s=horizon_s,
         asked_s=asked_s,
-        set_by=None if is_as_configured else (runs[first].arm, runs[first].seed),
+        set_by=None if horizon_s == asked_s else (runs[first].arm, runs[first].seed),
         longest_s=max(ends),
         event_rounds=tuple(event_rounds),
         steps={arm: float(np.median(reached)) for arm, reached in steps.items()},
@@ -169,6 +168,16 @@ def common_horizon(
         seconds_per_round=seconds_per_round,
         until={(run.arm, run.seed): run.until for run in runs if run.until is not None},
     )
+
+
+def stretch(curves: Sequence[AccuracyCurve], asked_s: float | None) -> tuple[float, float]:
+    """(start, horizon) of the virtual time over which runs with these curves, one or more, are compared.
+
+    `asked_s` is `report.horizon_s`, if it is set.
+    """
+    ends = min(float(curve.times_s[-1]) for curve in curves)
+    start_s = max(float(curve.times_s[0]) for curve in curves)
+    return start_s, ends if asked_s is None else min(asked_s, ends)
 
 
 def number_of(record: RoundRecord, seconds_per_round: float | None) -> int:
