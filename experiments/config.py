@@ -73,6 +73,7 @@ from experiments.results.reading.recorded import (
     is_threshold,
     refuse_too_many_runs,
 )
+from experiments.tuning.grid import NamedNumber, TuneSettings
 from traces.availability import AVAILABILITIES, AvailabilitySource
 from traces.sources import SOURCES, TraceSource
 
@@ -755,6 +756,13 @@ class Arm(PartsRow):
         description="whether it is one of the arms without clusters, whose best the others are compared "
         "with; its clusterer must be single",
     )
+    tune: NamedNumber = Field(
+        {},
+        exclude=True,
+        description="its one named number, by dotted key below the arm, and the values that `driftscale "
+        "tune` tries with each learning rate. It decides no run",
+        examples=[{"clusterer.num_models": [4, 8, 16]}],
+    )
 
     @field_validator("baseline")
     @classmethod
@@ -818,6 +826,9 @@ class Experiment(Settings):
     detection: Detection | None = Field(None, description="how detectors are scored against the truth")
     atlas: AtlasChoice | None = Field(
         None, description="how best uses and the rival of a column of `driftscale atlas` were chosen"
+    )
+    tune: TuneSettings | None = Field(
+        None, exclude=True, description="what `driftscale tune` tries. It decides no run"
     )
     chosen: dict[str, Choice] = Field(
         default_factory=dict,
