@@ -22,6 +22,7 @@ from coordinator.coordinator import Coordinator
 from coordinator.detectors import DETECTORS
 from coordinator.federation import Federation
 from coordinator.federation.evaluation.measurement import measured_distance, scored_clients
+from coordinator.federation.evaluation.uses import Use
 from coordinator.federation.faults import Faults
 from coordinator.federation.hearing.client_data import Reference
 from coordinator.federation.method import Parts, RoundSettings
@@ -177,6 +178,7 @@ def build_emulation(
     stopwatch: Stopwatch,
     reference: Reference | None = None,
     measuring: Reference | None = None,
+    uses: Sequence[Use] = (),
 ) -> Emulation:
     """The emulation of one (arm, seed), ready to run.
 
@@ -190,6 +192,7 @@ def build_emulation(
         stopwatch: Collects the wall seconds of training, evaluation, scores, reports and clustering.
         reference: The model that clients measure their reports with; None if the arm needs none.
         measuring: The model that `round.client_distance` is measured with; None if it needs none.
+        uses: Other uses of what the arm trains.
 
     Returns:
         An emulation at virtual time 0.
@@ -211,6 +214,7 @@ def build_emulation(
         faults=world.faults,
         ways=ways_of(executor),
         meter=stopwatch.measure,
+        uses=uses,
     )
     return Emulation(Coordinator(federation, parts.pacing), log, observers)
 

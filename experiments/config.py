@@ -74,6 +74,7 @@ from experiments.results.reading.recorded import (
     refuse_too_many_runs,
 )
 from experiments.tuning.grid import NamedNumber, TuneSettings
+from experiments.uses import UseOf
 from traces.availability import AVAILABILITIES, AvailabilitySource
 from traces.sources import SOURCES, TraceSource
 
@@ -751,6 +752,14 @@ class Arm(PartsRow):
     training: Training = Field(
         {}, validate_default=True, description="settings of [training] that this arm overrides"
     )
+    evaluate_with: str | tuple[Any, ...] | dict[str, Any] | None = Field(
+        None,
+        exclude=True,
+        description="several uses of one training, as arms that differ in their adaptation alone: a list of "
+        "adaptations, as ['none', 'prior', 'tuned'] for the arms NAME, NAME+prior and NAME+tuned, or a table "
+        "of them by names of arms. Runs of a seed that train alike are trained once, so written or not",
+        examples=[["none", "prior", "tuned"]],
+    )
     baseline: StrictBool = Field(
         False,
         description="whether it is one of the arms without clusters, whose best the others are compared "
@@ -763,6 +772,13 @@ class Arm(PartsRow):
         "tune` tries with each learning rate. It decides no run",
         examples=[{"clusterer.num_models": [4, 8, 16]}],
     )
+
+    @field_validator("evaluate_with", mode="before")
+    @classmethod
+    def _is_expanded(cls, uses: Any) -> Any:
+        if not isinstance(uses, UseOf):
+            raise ValueError("is read with its file, before options are applied: write it there")
+        return uses
 
     @field_validator("baseline")
     @classmethod

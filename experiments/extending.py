@@ -19,6 +19,7 @@ from emulator.errors import ConfigurationError, UnknownNameError, naming, shorte
 from emulator.errors import nearest as nearest_name
 from emulator.storage.bounded import is_file
 from experiments.shipped import SUFFIX, is_shipped, named, nearest, shipped_file
+from experiments.uses import ADAPTATION, EVALUATE_WITH, expanded, uses_of
 
 EXTENDS, ARMS = "extends", "arms"
 """The keys that are resolved here: what is extended, and which arms are picked."""
@@ -46,6 +47,7 @@ INSTEAD: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "training": {"local_steps": ("local_epochs", "last"), "local_epochs": ("local_steps",)},
     "round": {"evaluate_every": ("evaluate_every_s",), "evaluate_every_s": ("evaluate_every",)},
     "report": {"target": ("targets",), "targets": ("target",)},
+    "arm": {ADAPTATION: (EVALUATE_WITH,), EVALUATE_WITH: (ADAPTATION,)},
 }
 """By table and key, the inherited keys in whose place it is, since a table may not have both."""
 
@@ -93,19 +95,25 @@ def beside(key: str, inherited: Mapping[str, Any], own: Mapping[str, Any]) -> An
 
 
 def extended(table: Table, path: Path, locate: Callable[[str], Path], read: Callable[[Path], Table]) -> Table:
-    """The content of a configuration with all that it extends, and with the arms that it picks.
+    """The content of a configuration with all that it extends, and with the arms that it has or picks.
 
     Args:
-        table: Its content. Without `extends` and `arms` it is returned as it is.
+        table: Its content; changed in place.
         path: Its file; what it extends is looked for beside it, then among the shipped configurations.
         locate: Maps an absolute path to an existing file that a configuration may read.
         read: The content of another file.
 
     Raises:
-        ConfigurationError: What is extended is not there, extends the configuration itself, or is too deep.
+        ConfigurationError: What is extended is not there, extends the configuration itself, or is too deep;
+            or what `expanded` raises.
         UnknownNameError: No arm has a name that is picked.
         InputError: What `locate` and `read` raise.
     """
+    return expanded(merged(table, path, locate, read), named(path))
+
+
+def merged(table: Table, path: Path, locate: Callable[[str], Path], read: Callable[[Path], Table]) -> Table:
+    """As `extended`, with arms of several uses as they are written, unless uses of them are picked."""
     if EXTENDS not in table and ARMS not in table:
         return table
     reading = _Reading(locate, read)
@@ -134,7 +142,7 @@ class _Reading:
         table = _over(table, said)
         self.files.append((where, said))
         picked = _texts(own, ARMS, where, "names of arms; an arm itself is a table [[arm]]")
-        return _pick(table, picked, f"{where}: {ARMS}", said) if picked else table
+        return _pick(expanded(table, where), picked, f"{where}: {ARMS}", said) if picked else table
 
     def _find(self, text: str, path: Path, where: str) -> Path:
         """The file that `text` stands for in the configuration `path`."""
@@ -186,7 +194,7 @@ def _over(inherited: Table, own: Table) -> Table:
     table: Table = _merged(inherited, own, "")
     before, arms = inherited.get("arm"), own.get("arm")
     if isinstance(before, list | tuple) and isinstance(arms, list | tuple):
-        table["arm"] = _merged_arms(before, arms)
+        table["arm"] = _merged_arms(_named_apart(before, arms), arms)
     return table
 
 
@@ -201,6 +209,16 @@ def _merged(inherited: Any, own: Any, key: str) -> Any:
         return own
     kept = beside(key, inherited, own)
     return {**kept, **{key: _merged(kept.get(key), value, key) for key, value in own.items()}}
+
+
+def _named_apart(inherited: Iterable[Any], own: Sequence[Any]) -> list[Any]:
+    """The inherited arms; one of several uses is replaced by these if the own arms name one of them."""
+    names, found = {_name(arm) for arm in own}, []
+    for arm in inherited:
+        uses = uses_of(arm, "")
+        is_named = any(_name(use) in names - {_name(arm)} for use in uses)
+        found += uses if is_named else [arm]
+    return found
 
 
 def _merged_arms(inherited: Iterable[Any], own: Sequence[Any]) -> list[Any]:

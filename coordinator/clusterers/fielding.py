@@ -126,6 +126,7 @@ class Fielding(Clusterer):
     settings: FieldingSettings
     late_modules = (*Clusterer.late_modules, "scipy.optimize")
     state_fields = ("_centers", "_last_global", "_trigger")
+    needs_reports = True
 
     def __init__(self, settings: FieldingSettings) -> None:
         super().__init__(settings)
@@ -145,10 +146,6 @@ class Fielding(Clusterer):
     @property
     def needs(self) -> frozenset[TaskMetric]:
         return self._trigger.needs
-
-    @property
-    def needs_reports(self) -> bool:
-        return True
 
     @property
     def follows_participants(self) -> bool:

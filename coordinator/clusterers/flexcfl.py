@@ -45,15 +45,12 @@ class FlexCfl(Clusterer):
     Settings = FlexCflSettings
     settings: FlexCflSettings
     state_fields = ("_directions", "_labels")
+    needs_reports = True
 
     def __init__(self, settings: FlexCflSettings) -> None:
         super().__init__(settings)
         self._directions: Floats | None = None
         self._labels: Floats | None = None
-
-    @property
-    def needs_reports(self) -> bool:
-        return True
 
     def check_run(self, run: RunFacts) -> None:
         self.settings.check_run(run)

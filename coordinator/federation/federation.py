@@ -12,13 +12,14 @@ early, how long a visit lasts is known only after training: then all tasks are t
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
 
+from coordinator.adaptations import Adaptation
 from coordinator.adaptations.none import NoAdaptation
 from coordinator.aggregators.fedavg import MODELS_AT_ONCE
 from coordinator.assignment import Assignment
@@ -35,9 +36,11 @@ from coordinator.federation.evaluation.measurement import (
     Evaluate,
     Measurement,
     measure,
+    of_evaluation,
     scored_clients,
 )
 from coordinator.federation.evaluation.personal import IMPERSONAL, Personal, PersonalFigures
+from coordinator.federation.evaluation.uses import Use, UseError, Uses
 from coordinator.federation.faults import Faults, no_faults
 from coordinator.federation.flight import Flight
 from coordinator.federation.hearing.client_data import ClientData, Reference
@@ -75,6 +78,7 @@ from emulator.messages import (
     VisitRows,
     Work,
 )
+from emulator.own.code import OwnCodeError
 from emulator.ports import Availability, Executor, Meter, SampleStream, unmeasured
 from emulator.seeding import RandomStreams
 from emulator.storage.runlog import RoundRecord
@@ -117,8 +121,12 @@ class Federation(Stateful):
         faults: Faults | None = None,
         ways: Ways | None = None,
         meter: Meter = unmeasured,
+        uses: Sequence[Use] = (),
     ) -> None:
-        """`ways` are what `executor` reads, if the adaptation chooses in which ways samples are read."""
+        """`ways` are what `executor` reads, if the adaptation chooses in which ways samples are read.
+
+        Besides the adaptation of `parts`, the models have these other `uses`.
+        """
         run = Run(
             stream=stream,
             availability=availability,
@@ -136,7 +144,7 @@ class Federation(Stateful):
         self._availability, self._latency, self._faults = availability, latency, run.faults
         self._measured = parts.needs
         self._watching = parts.detectors_on("training")
-        for part in parts.all:
+        for part in (*parts.all, *(use.adaptation for use in uses)):
             if not hasattr(part, "streams"):  # else the name is its author's
                 part.streams = streams
         for detector in parts.detectors.values():
@@ -197,8 +205,8 @@ class Federation(Stateful):
         labels: Hearing | None = None
         if parts.of_label_shares is not None:  # for which no reference model is sent
             labels = Hearing(run, parts.of_label_shares, measuring_at(None), self._requests)
-        self._adapting = self._build_adapting(run, labels, ways)
-        self._ways = ways
+        self._adapting = self._build_adapting(run, labels, ways, parts.adaptation)
+        self._uses = Uses(uses, partial(self._build_adapting, run, None, ways))
         self._reading = self._requests.reading = Reading(
             self._adapting,
             ways,
@@ -222,12 +230,14 @@ class Federation(Stateful):
         self._num_holding = 0  # clients that hold data at the present data step
         self._followed: Followed | None = None  # since `followed` was called
 
-    def _build_adapting(self, run: Run, labels: Hearing | None, ways: Ways | None) -> Adapting | None:
-        """What applies the adaptation, if there is one; `labels` hears shares of labels, if it needs them."""
-        if isinstance(self.parts.adaptation, NoAdaptation):
+    def _build_adapting(
+        self, run: Run, labels: Hearing | None, ways: Ways | None, adaptation: Adaptation
+    ) -> Adapting | None:
+        """What applies an adaptation, if it is one; `labels` hears shares of labels, if it needs them."""
+        if isinstance(adaptation, NoAdaptation):
             return None
         return Adapting(
-            self.parts.adaptation,
+            adaptation,
             stream=run.stream,
             bank=self.bank,
             executor=run.executor,
@@ -288,6 +298,7 @@ class Federation(Stateful):
         hearing, adapting = self._hearing, self._adapting
         checked_in = hearing.check_ins(round_, now_s)
         before = None if adapting is None else adapting.before_opening(round_, now_s)
+        others = self._uses.before_opening(round_, now_s)
         step, registering = self._stream.step, self._membership.assignment is None
         held_before = self._stream.holding
         self._trace_round = self.settings.trace_round(round_, now_s)
@@ -319,6 +330,7 @@ class Federation(Stateful):
         self._progress.heard(heard, detection=self.settings.log_detection)
         if adapting is not None and before is not None:
             self._progress.heard(adapting.opens(round_, now_s, before, changed, joined, left))
+        self._uses.opens(round_, now_s, others, changed, joined, left)
         if registering:  # this precedes the emulation: it costs bytes, and no virtual time
             self._requests.open_moment(now_s)
         # Step 3: the clusterer places the clients that joined, and decides which models exist and who belongs
@@ -721,32 +733,45 @@ class Federation(Stateful):
         self._divergence.round_closes(round_)
         self._hearing.round_closed(np.array(sorted(set(self._progress.completed)), dtype=np.int64))
         # Step 5: the clients are evaluated, in rounds that are due for it, and the round is recorded.
-        measured, personal = self._measure(round_, now_s, is_last)
-        adaptation = NO_ADAPTATION
-        if self._adapting is not None:
+        serving = cache(partial(self._serving, round_))
+        try:
+            measured, personal = self._measure(round_, now_s, is_last, serving)
             evaluated = measured is not NOT_MEASURED
-            adaptation = self._adapting.round_closes(round_, partial(self._serving, round_), evaluated)
+            adaptation = NO_ADAPTATION
+            if self._adapting is not None:
+                adaptation = self._adapting.round_closes(round_, serving, evaluated)
+        except RunError as error:
+            if isinstance(error, OwnCodeError):
+                raise
+            raise UseError(str(error)) from error
         settings = self.settings
-        record = self._progress.record(
+        record = partial(
+            self._progress.record,
             round_,
             opened_s,
             now_s,
             step=self._stream.step,
             clusters=self.bank.labels,
             members=self._membership.labels() if self._progress.members_changed else None,
-            measured=measured,
             personal=personal,
-            adaptation=adaptation,
             ledger=self.ledger,
             num_holding=self._num_holding,
             num_clients=self._stream.num_clients,
             in_flight=in_flight,
             clipped=self._clipped() if settings.log_detection else None,
         )
+        for use in self._uses:
+            with use.alone():
+                others = self._measure_use(use, round_, measured, serving, is_last)
+                figures = NO_ADAPTATION
+                if use.adapting is not None:
+                    figures = use.adapting.round_closes(round_, serving, evaluated)
+                use.tell(record(measured=others, adaptation=figures))
+        closed = record(measured=measured, adaptation=adaptation)
         self._progress = RoundProgress()
         self._requests.close_round()
         opens_s = max(self._answered_s, now_s + self._requests.slowest_s)
-        return record, opens_s
+        return closed, opens_s
 
     def _clipped(self) -> dict[str, int]:
         """The values that each detector has clipped so far, by name."""
@@ -772,7 +797,9 @@ class Federation(Stateful):
                     trained.updates, models, trained.start, first, self.scored_clients, shift
                 )
 
-    def _measure(self, round_: int, now_s: float, is_last: bool) -> tuple[Measurement, PersonalFigures]:
+    def _measure(
+        self, round_: int, now_s: float, is_last: bool, serving: Callable[[], InferencePlan]
+    ) -> tuple[Measurement, PersonalFigures]:
         """The evaluation of the clients; NOT_MEASURED if this round is not one that is evaluated."""
         settings = self.settings
         if not (is_last or self._is_due(round_, now_s)):
@@ -785,7 +812,7 @@ class Federation(Stateful):
                 f"round {round_}: no scored client holds test samples any more at data step "
                 f"{self._stream.step}; a trace must last as long as round.rounds = {settings.rounds}"
             )
-        plan = self._serving(round_)
+        plan = serving()
         self._last_plan = plan if is_last else None
         evaluate: Evaluate | None = None
         by_concept = settings.log_model_accuracy and self.parts.adaptation.federates
@@ -811,14 +838,48 @@ class Federation(Stateful):
         with self._meter("evaluate_s"):
             return measured, self._personal.figures(round_, plan.take(clients), clients, evaluation)
 
+    def _measure_use(
+        self,
+        use: Use,
+        round_: int,
+        measured: Measurement,
+        serving: Callable[[], InferencePlan],
+        is_last: bool,
+    ) -> Measurement:
+        """What was `measured`, with the evaluation of the clients in another use.
+
+        Raises RunError if a loss is not finite.
+        """
+        if measured is NOT_MEASURED:
+            return measured
+        clients, plan = self.scored_clients, serving()
+        samples = self._stream.held(clients, "test")
+        with self._meter("evaluate_s"):
+            if use.adapting is None:
+                evaluation = self._executor.evaluate(self.bank.parameters, plan.take(clients), samples)
+            else:
+                evaluation = use.adapting.evaluate(round_, plan, clients, samples, is_last=is_last)
+        found = of_evaluation(
+            evaluation,
+            plan,
+            self._stream,
+            clients,
+            log_clients=self.settings.log_client_accuracy,
+            pooled="pooled" in self.settings.accuracies,
+        )
+        self._divergence.refuse(round_, found["loss"])
+        return replace(measured, **found)
+
     def _serving(self, round_: int) -> InferencePlan:
         """Which models serve the clients that hold data."""
         with self._meter("cluster_s"):
             plan = self.parts.clusterer.serve(self._view(self.parts.clusterer, round_))
             return plan.among(self._stream.holding)
 
-    def kept_models(self, most_bytes: float) -> KeptModels:
-        """The models of the run, after its last round; what clients have of their own, if it fits.
+    def kept_models(self, most_bytes: float, use: Use | None = None) -> KeptModels:
+        """The models of the run, or of another `use` of them, after its last round.
+
+        With what clients have of their own, if it fits.
 
         It fits if it takes at most `most_bytes` together with the models. Nothing is exchanged with other
         ranks, and no client is asked.
@@ -826,8 +887,9 @@ class Federation(Stateful):
         plan, bank = self._last_plan, self.bank
         parts: Iterable[Own] = ()
         assert plan is not None, "the last round is evaluated"
-        if self._adapting is not None and self._adapting.kept is not None:
-            clients, models = self._adapting.kept
+        adapting = self._adapting if use is None else use.adapting
+        if adapting is not None and adapting.kept is not None:
+            clients, models = adapting.kept
             parts = [Own(clients, plan.first()[clients], models)]
         elif self._executor.solver.personal:
             parts = self._personal.own(plan)

@@ -108,6 +108,14 @@ class Parts:
         return isinstance(self.representation, Label) and (self.clusterer.needs_reports or to_others)
 
     @property
+    def always_reports_labels(self) -> bool:
+        """Whether clients report shares of labels throughout, whatever the adaptation needs."""
+        without = replace(self, adaptation=NoAdaptation(NoSettings()))
+        may_cease = isinstance(type(self.clusterer).needs_reports, property)
+        always = self.clusterer.needs_reports and not may_cease
+        return isinstance(self.representation, Label) and (always or without.others_need_reports)
+
+    @property
     def of_label_shares(self) -> Parts | None:
         """The parts by which clients report their shares of labels for the adaptation, if they have to."""
         if self._adaptation_listens or not self.adaptation.needs_label_shares:

@@ -39,6 +39,7 @@ from experiments.build import (
 from experiments.checks.fleet import limit_of, refuse_unreachable_limit, visits_of
 from experiments.checks.objectives import refuse_readers_of_labels, refuse_unfit_samples
 from experiments.checks.stopping import check_stopping
+from experiments.checks.uses import refuse_unfit_use
 from experiments.config import Arm, Experiment
 from experiments.reference import reference_executor
 from experiments.results.reading.recorded import curve_of
@@ -231,6 +232,7 @@ def _refuse_unmeasured(parts: Parts) -> None:
 
 def _refuse_adaptation(parts: Parts, arm: Arm, num_labels: int) -> None:
     """ConfigurationError if the adaptation does not fit the clusterer, or the labels of the trace."""
+    refuse_unfit_use(parts, arm)
     adaptation, key = parts.adaptation, _adaptation_of(arm)
     if not adaptation.federates and arm.clusterer.kind != "single":
         raise ConfigurationError(

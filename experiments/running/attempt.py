@@ -14,11 +14,11 @@ from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Generic, Protocol, TypeVar
 
 from device_profiles.fleet import Fleet
 from emulator.arrays import Floats, Ints
-from emulator.emulation import Emulation, Log, Observer
+from emulator.emulation import Log, Observer
 from emulator.errors import CheckpointError, DataFileError, RunError
 from emulator.messages import VisitRows
 from emulator.storage.checkpoints import naming_file, read_checkpoint, round_of
@@ -40,10 +40,21 @@ FORMAT = 15
 ROUNDING = ("torch", "numpy", "scipy", "scikit-learn")
 """Packages whose results may differ by rounding from version to version."""
 
-RARE = ("resumed", "halved_cohorts", "lost_workers", "runs_beside")
+RARE = ("resumed", "halved_cohorts", "lost_workers", "runs_beside", "arms_beside")
 """Counts that `timing.json` omits when they are 0."""
 
-Build = Callable[[Log, tuple[Observer, ...], Stopwatch], Emulation]
+
+class Played(Protocol):
+    """What an attempt plays: an emulation, or another use of what one trains."""
+
+    def state(self) -> Tree: ...
+
+    def restore(self, state: Tree) -> None: ...
+
+
+P = TypeVar("P", bound=Played)
+
+Build = Callable[[Log, tuple[Observer, ...], Stopwatch], P]
 """Builds a fresh emulation of the run, with this log, these observers and this stopwatch."""
 
 
@@ -63,6 +74,7 @@ class Tally:
     peak_memory_bytes: float = 0.0  # maximum over attempts
     spent_s: dict[str, float] = field(default_factory=dict)  # wall seconds by activity, see `Stopwatch`
     runs_beside: int = 0  # maximum number of other runs at work on this machine at the same time
+    arms_beside: int = 0  # other arms that the training of the last attempt served: its times are theirs, too
     host: str = ""  # of the last attempt
     cpu_capability: str = ""
 
@@ -80,7 +92,7 @@ class Tally:
         }
 
 
-class Attempt:
+class Attempt(Generic[P]):
     """One attempt at a run: a context in which its log is open, entered by resuming it or starting it over.
 
     Attributes:
@@ -106,6 +118,7 @@ class Attempt:
         lost: Number of workers that this command has lost while they played the run.
         other_ranks: Returns CPU time and memory of the other ranks so far.
         runs_beside: Returns the maximum number of other runs at work on this machine at once so far.
+        arms_beside: Number of other arms that its training serves.
 
     Raises:
         OSError: A file cannot be read or written; the error has the file's name.
@@ -121,7 +134,7 @@ class Attempt:
         settings: Checkpoint,
         *,
         header: dict[str, Any],
-        build: Build,
+        build: Build[P],
         fleet: Fleet,
         device_factor: Floats | None,
         client_names: Sequence[str] | Ints | None,
@@ -132,6 +145,7 @@ class Attempt:
         lost: int = 0,
         other_ranks: Callable[[], Spent] = Spent,
         runs_beside: Callable[[], int] = lambda: 0,
+        arms_beside: int = 0,
     ) -> None:
         self._directory, self._arm, self._seed = directory, arm, seed
         self._folder = directory.checkpoints(arm, seed)
@@ -148,19 +162,19 @@ class Attempt:
         self._halved = halved
         self._lost = lost
         self._note = note
-        self._runs_beside = runs_beside
+        self._runs_beside, self._arms_beside = runs_beside, arms_beside
         self.stored: int | None = None
         self.tally = Tally()
         self._earlier = Tally()
-        self._stopwatch = Stopwatch()
+        self.stopwatch = Stopwatch()
         self._start_s = time.perf_counter()
         self._usage = Usage(other_ranks)
         self._stored_s = self._start_s
         self._log: RunLog | None = None
         self._visits: VisitLog | None = None
-        self.emulation: Emulation
+        self.emulation: P
 
-    def __enter__(self) -> Attempt:
+    def __enter__(self) -> Attempt[P]:
         try:
             if not self._resume():
                 with naming_file(self._directory.seed_path(self._arm, self._seed)):
@@ -310,7 +324,7 @@ class Attempt:
         if changed := _changed_versions(tree["versions"]):
             self._note(f"{self._name}: begun with {changed}; results may differ by rounding")
         self._earlier, self.tally = tally, Tally(**{**asdict(tally), "resumed": tally.resumed + 1})
-        self._stopwatch.seconds.update(tally.spent_s)
+        self.stopwatch.seconds.update(tally.spent_s)
         self.stored = tally.rounds
 
     @property
@@ -329,7 +343,7 @@ class Attempt:
                 self._visits = VisitLog(self._visits_path, visits)
 
     def _build_emulation(self) -> None:
-        self.emulation = self._build(self, (self._observer,), self._stopwatch)
+        self.emulation = self._build(self, (self._observer,), self.stopwatch)
 
     def _close(self) -> None:
         log, visits = self._log, self._visits
@@ -347,8 +361,9 @@ class Attempt:
         self.tally.peak_memory_bytes = max(self._earlier.peak_memory_bytes, self._usage.peak_memory_bytes)
         self.tally.halved_cohorts = self._earlier.halved_cohorts + self._halved()
         self.tally.lost_workers = self._lost
-        self.tally.spent_s = dict(self._stopwatch.seconds)
+        self.tally.spent_s = dict(self.stopwatch.seconds)
         self.tally.runs_beside = max(self._earlier.runs_beside, self._runs_beside())
+        self.tally.arms_beside = self._arms_beside
         self.tally.host, self.tally.cpu_capability = host_name(), cpu_capability()
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from emulator.errors import ConfigurationError, InputError, abbreviated, naming
@@ -14,6 +14,7 @@ from emulator.storage.checkpoints import make_folder, write_durably
 from experiments.build import World, build_world, check_rounds, world_settings
 from experiments.checks.arms import check_arms, late_reporting, refuse_detection_without_truth
 from experiments.checks.seeds import CHECKED_OF_ROUNDS, check_seeds
+from experiments.checks.uses import trained_alike
 from experiments.config import Experiment, parse_experiment
 from experiments.devices import unread_names
 from experiments.locating import Locate
@@ -35,13 +36,29 @@ class PlannedRun:
     """One run of a command, (arm, seed) of an experiment, finished or not.
 
     `rounds` is its length, or that up to --until. With `round.seconds_per_round` these are nominal rounds, as
-    are those of `Reached`: how many rounds it will have closed by its end is not known.
+    are those of `Reached`: how many rounds it will have closed by its end is not known. `uses` are other arms
+    that its training serves, too: their runs of the seed are played with it.
     """
 
     experiment: str
     arm: str
     seed: int
     rounds: int
+    uses: tuple[str, ...] = ()
+
+    @property
+    def arms(self) -> tuple[str, ...]:
+        """The names of all arms that are played."""
+        return self.arm, *self.uses
+
+    @property
+    def title(self) -> str:
+        """Its arms and its seed, for the user."""
+        return f"{', '.join(self.arms)}, seed {self.seed}"
+
+    def of(self, arms: Sequence[str]) -> PlannedRun:
+        """The same with these of its arms alone."""
+        return replace(self, arm=arms[0], uses=tuple(arms[1:]))
 
 
 @dataclass(frozen=True)
@@ -78,6 +95,7 @@ class Plan:
         track: Names of the trackers of its runs; they decide nothing.
         trial: Whether own code is still to be tried before the first run begins.
         until: The number of rounds at which each run is stopped and stored; None for all.
+        alike: The arms in groups, each served by one training; those that are in none train for themselves.
     """
 
     experiment: Experiment
@@ -91,6 +109,7 @@ class Plan:
     track: Sequence[str] = ()
     trial: bool = False
     until: int | None = None
+    alike: Sequence[Sequence[str]] = ()
 
     def own_modules(self) -> list[str]:
         """The modules of parts named by "my_module:MyPart", as far as they are loaded, of the arms to run."""
@@ -121,22 +140,28 @@ class Plan:
         return [(arm, seed) for seed in self.experiment.seeds for arm in self.arms]
 
     def runs(self) -> list[PlannedRun]:
-        """The runs that this plan plays, in the order of `pairs`: all but the adopted ones."""
+        """The runs that this plan plays: all but the adopted ones, and those of one training as one.
+
+        They are in the order of `pairs`, by the first arm of each.
+        """
         name, rounds = self.experiment.name, self.experiment.round.rounds
         if self.until is not None and self.experiment.round.closed is not None:
             rounds = self.until
-        return [
-            PlannedRun(name, arm, seed, rounds)
-            for arm, seed in self.pairs()
-            if (arm, seed) not in self.adopted
-        ]
+        alike = () if self.track else self.alike  # a tracker follows one run of a process at a time
+        groups = {arm: group for group in alike for arm in group}
+        played: dict[PlannedRun, None] = {}
+        for arm, seed in self.pairs():
+            group = [other for other in groups.get(arm, [arm]) if (other, seed) not in self.adopted]
+            if arm in group:
+                played[PlannedRun(name, group[0], seed, rounds, tuple(group[1:]))] = None
+        return list(played)
 
     def is_kept(self, run: PlannedRun) -> bool:
         """Whether the run is finished, or stopped at `until` or later: there is nothing to play of it."""
-        return self.directory.is_kept(run.arm, run.seed, self.until)
+        return all(self.directory.is_kept(arm, run.seed, self.until) for arm in run.arms)
 
     def earlier(self) -> dict[PlannedRun, Timing]:
-        """Timing of each run that is kept.
+        """Timing of each run that is kept: of its first arm.
 
         Raises:
             DataFileError: A `timing.json` is damaged.
@@ -203,7 +228,8 @@ def plan_run(
     if not directory.experiment_path.is_file():
         _refuse_other_folders(directory)
     chosen = list(dict.fromkeys(arms)) if arms else names
-    plan = Plan(experiment, directory, chosen, locate, file, cell=cell, trial=trial)
+    alike = trained_alike(experiment, chosen)
+    plan = Plan(experiment, directory, chosen, locate, file, cell=cell, trial=trial, alike=alike)
     recorded = experiment
     begun: list[tuple[str, int]] = []
     # Runs that failed, or never reached a checkpoint, start over: they do not bind the configuration. A run

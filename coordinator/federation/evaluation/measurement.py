@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -115,22 +116,18 @@ def measure(
     of each model in each concept, over the test samples of all `clients` that hold data.
     """
     samples = stream.held(clients, "test")
-    plan_of_clients = plan.take(clients)
     with meter("evaluate_s"):
         if evaluate is None:
-            evaluation = executor.evaluate(bank.parameters, plan_of_clients, samples)
+            evaluation = executor.evaluate(bank.parameters, plan.take(clients), samples)
         else:
             evaluation = evaluate(clients, samples)
-        serving = plan_of_clients.first()
+        serving = plan.take(clients).first()
         served = serving >= 0
         measured = vectors.of(clients if served.all() else clients[served])
     distance = measured_distance(vectors.representation)
-    scored = (samples.counts() > 0) & served
-    now, tested = stream.concepts, stream.test_concepts
-    known = now is not None and tested is not None
-    drifts = now[clients] != tested[clients] if now is not None and tested is not None else False
-    drift = scored & drifts
-    steady = scored & ~drift
+    scored, drift = _scored(plan, stream, clients)
+    tested = stream.test_concepts
+    known = drift is not None
     of_models: dict[int, list[float]] | None = None
     if score is not None and tested is not None:
         rows = np.flatnonzero(stream.holding[clients])
@@ -138,23 +135,50 @@ def measure(
             scores, _ = score(clients[rows], bank.parameters, samples.take(rows), frozenset({"correct"}))
             of_models = accuracy_by_concept(scores, tested[clients[rows]])
     measurement = Measurement(
-        accuracy=float(evaluation.accuracy[scored].mean()),
-        accuracy_std=float(evaluation.accuracy[scored].std()),
-        loss=float(evaluation.loss[scored].mean()),
         mean_client_distance=mean_client_distance(measured, serving[served], distance),
         unclustered_distance=mean_client_distance(measured, np.zeros(len(measured), np.int64), distance),
         scored_clients=int(scored.sum()),
-        drift_cells=int(drift.sum()) if known else None,
-        accuracy_omitting_drift=(
-            float(evaluation.accuracy[steady].mean()) if known and steady.any() else None
-        ),
+        drift_cells=None if drift is None else int(drift.sum()),
         serving=np.append(bank.labels, -1)[plan.first()] if known else None,
-        client_accuracy=evaluation.accuracy.astype(np.float32) if log_clients else None,
         client_label=main_labels(stream.label_histograms(clients)) if log_clients else None,
-        pooled_accuracy=_pooled(evaluation, samples, scored) if pooled else None,
         accuracy_by_concept=of_models,
     )
-    return measurement, evaluation
+    of_clients = of_evaluation(evaluation, plan, stream, clients, log_clients=log_clients, pooled=pooled)
+    return replace(measurement, **of_clients), evaluation
+
+
+def of_evaluation(
+    evaluation: Evaluation,
+    plan: InferencePlan,
+    stream: SampleStream,
+    clients: Ints,
+    *,
+    log_clients: bool,
+    pooled: bool,
+) -> dict[str, Any]:
+    """The fields of a `Measurement` that follow from the evaluation of `clients`; see `measure`."""
+    scored, drift = _scored(plan, stream, clients)
+    steady = scored if drift is None else scored & ~drift
+    accuracy, samples = evaluation.accuracy, stream.held(clients, "test")
+    return {
+        "accuracy": float(accuracy[scored].mean()),
+        "accuracy_std": float(accuracy[scored].std()),
+        "loss": float(evaluation.loss[scored].mean()),
+        "accuracy_omitting_drift": (
+            float(accuracy[steady].mean()) if drift is not None and steady.any() else None
+        ),
+        "client_accuracy": accuracy.astype(np.float32) if log_clients else None,
+        "pooled_accuracy": _pooled(evaluation, samples, scored) if pooled else None,
+    }
+
+
+def _scored(plan: InferencePlan, stream: SampleStream, clients: Ints) -> tuple[Bools, Bools | None]:
+    """(n,) which of `clients` (n,) are scored, and which of these are drift cells; None: nobody knows."""
+    scored = (stream.held(clients, "test").counts() > 0) & (plan.take(clients).first() >= 0)
+    now, tested = stream.concepts, stream.test_concepts
+    if now is None or tested is None:
+        return scored, None
+    return scored, scored & (now[clients] != tested[clients])
 
 
 def accuracy_by_concept(scores: Scores, concepts: Ints) -> dict[int, list[float]]:

@@ -265,3 +265,4 @@ class Timing(JsonTable):
     halved_cohorts: Count = 0
     lost_workers: Count = 0
     runs_beside: Count = 0
+    arms_beside: Count = 0

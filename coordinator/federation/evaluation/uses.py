@@ -1,0 +1,106 @@
+"""Several uses of one training: other adaptations beside that of the run, each with figures of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+from coordinator.adaptations import Adaptation
+from coordinator.federation.evaluation.adapting import Adapting, Before
+from coordinator.federation.stored_parts import StoredParts
+from emulator.arrays import Ints
+from emulator.errors import EmulatorError, ResumableError, RunError
+from emulator.storage.runlog import RoundRecord
+from emulator.storage.state_tree import Tree
+
+OF_A_USE = ("adapting", "adaptation")
+"""The stored parts of a run that are those of its use; all others are of the training."""
+
+
+class UseError(RunError):
+    """The error of the use that a run trains for: its other uses may go on."""
+
+
+class Use:
+    """A use of the models that a run trains: its `adaptation`, and who is told of its rounds.
+
+    What it does changes neither the training nor any other use, and what it is told and stores is what a run
+    of its own would log and store. An error of its own ends it alone; `error` is that error. Unless it
+    `goes_on` it is told nothing more.
+    """
+
+    def __init__(self, adaptation: Adaptation, tell: Callable[[RoundRecord], None]) -> None:
+        self.adaptation = adaptation
+        self.tell = tell
+        self.adapting: Adapting | None = None
+        self.goes_on = True
+        self.error: EmulatorError | None = None
+        self._stored: StoredParts | None = None
+
+    def begin(self, adapting: Adapting | None) -> None:
+        """Take what applies the adaptation: None for none. Called once, before the first round."""
+        self.adapting = adapting
+        own = dict(zip(OF_A_USE, (adapting, self.adaptation), strict=True))
+        self._stored = StoredParts({name: part for name, part in own.items() if part is not None})
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Context in which an error ends this use, and nothing else, unless the machine is what failed."""
+        try:
+            yield
+        except ResumableError:
+            raise
+        except EmulatorError as error:
+            if isinstance(error.__cause__, OSError):
+                raise
+            self.goes_on, self.error = False, error
+
+    def state(self, training: Mapping[str, Tree]) -> dict[str, Tree]:
+        """The stored parts of a run with this use, from those of the run that trains.
+
+        Raises RunError as `StoredParts.state` does.
+        """
+        assert self._stored is not None
+        shared = {name: part for name, part in training.items() if name not in OF_A_USE}
+        return {**shared, **self._stored.state()}
+
+    def restore(self, state: Mapping[str, Tree]) -> None:
+        """Resume from the stored parts of a run with this use; ValueError if they are not of one."""
+        assert self._stored is not None
+        self._stored.restore({name: part for name, part in state.items() if name in OF_A_USE})
+
+
+class Uses:
+    """The other uses of a run, in the order in which they were given."""
+
+    def __init__(self, uses: Sequence[Use], build: Callable[[Adaptation], Adapting | None]) -> None:
+        """`build` makes what applies an adaptation; None for none."""
+        self._uses = uses
+        for use in uses:
+            use.begin(build(use.adaptation))
+
+    def __iter__(self) -> Iterator[Use]:
+        """The uses that go on."""
+        return iter([use for use in self._uses if use.goes_on])
+
+    def before_opening(self, round_: int, now_s: float) -> dict[Use, Before]:
+        """What each takes note of as `round_` is about to be opened; see `Adapting.before_opening`."""
+        return {use: use.adapting.before_opening(round_, now_s) for use in self if use.adapting is not None}
+
+    def opens(
+        self, round_: int, now_s: float, before: Mapping[Use, Before], changed: Ints, joined: Ints, left: Ints
+    ) -> None:
+        """Have each take note that `round_` is opened; see `Adapting.opens`."""
+        for use, noted in before.items():
+            with use.alone():
+                assert use.adapting is not None
+                use.adapting.opens(round_, now_s, noted, changed, joined, left)
+
+
+def trains_alike(adaptation: Adaptation) -> bool:
+    """Whether a run with this adaptation trains as one without, whatever the other parts are.
+
+    One that needs shares of labels must have clients report them anyway (`Parts.always_reports_labels`).
+    """
+    reads = adaptation.reads or adaptation.hears or adaptation.reads_updates or adaptation.needs
+    return adaptation.federates and not reads
