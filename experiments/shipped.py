@@ -2,9 +2,9 @@
 
 A name is the path of a file in `experiments/configs` without its suffix, such as "digits" or
 "fielding/figure-02"; the name of a folder in it, such as "fielding", stands for all configurations in it.
-A name may be given wherever a path may; what exists at the path wins. Files in a folder of such a folder, such as
-"atlas/parts/arms", are parts of configurations: they can be extended, and nothing else. No file is read, and
-nothing heavy is imported; `shipped_facts.py` says what each of them shows, needs and takes.
+A name may be given wherever a path may; what exists at the path wins. A file in a folder of such a folder, as
+"atlas/parts/arms", is a part of configurations: it can be extended, and is listed nowhere. No file is read,
+and nothing heavy is imported; `shipped_facts.py` says what each of them shows, needs and takes.
 """
 
 from __future__ import annotations

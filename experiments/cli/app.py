@@ -103,6 +103,15 @@ Trial = Annotated[
         help="Own code: play the first round of each arm that has some, twice, before any run begins.",
     ),
 ]
+Jobs = Annotated[
+    str | None,
+    typer.Option(
+        "--jobs",
+        help="Number of runs played at once, each in its own process; auto: as many as cores and memory "
+        "allow (default: one after another in this process).",
+        metavar="N|auto",
+    ),
+]
 Seeds = Annotated[str | None, typer.Option("--seeds", help="Seeds: 0..9, or 0,3,7.")]
 Explain = Annotated[bool, typer.Option("--explain", help="Print all tables, with notes on how to read them.")]
 Format = Annotated[OutputFormat, typer.Option("--format", help="A table, or JSON on stdout.")]
@@ -136,15 +145,7 @@ def run(
         int | None,
         typer.Option("--until", help="Stop and store each run at the close of round N.", metavar="N"),
     ] = None,
-    jobs: Annotated[
-        str | None,
-        typer.Option(
-            "--jobs",
-            help="Number of runs played at once, each in its own process; auto: as many as cores and memory "
-            "allow (default: one after another in this process).",
-            metavar="N|auto",
-        ),
-    ] = None,
+    jobs: Jobs = None,
     cluster: Annotated[
         str | None,
         typer.Option(
@@ -214,6 +215,68 @@ def run(
         ),
         output,
         explain=explain,
+    )
+
+
+@app.command()
+def tune(
+    folder: Annotated[
+        Path,
+        typer.Argument(
+            help="A folder of configurations, or the name of a shipped one.",
+            metavar="FOLDER",
+            parser=path_for("FOLDER"),
+            autocompletion=completing.configurations,
+        ),
+    ],
+    seeds: Annotated[
+        str, typer.Option("--seeds", help="Seeds to choose on, which no configuration reports: 100..102.")
+    ],
+    arms: Annotated[
+        str | None,
+        typer.Option("--arms", help="Tune only these arms: fedavg,ifca.", autocompletion=completing.arms),
+    ] = None,
+    data: Data = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            help="Folder of the run directories and of the table (default: runs/tune/<folder>).",
+            metavar="PATH",
+            parser=path_for("--out"),
+        ),
+    ] = None,
+    jobs: Jobs = None,
+    output: Format = OutputFormat.TABLE,
+) -> None:
+    """Choose the settings, the best use and the rival of each configuration of a folder.
+
+    Of each arm, every learning rate of the table [tune] with every value of the one number that the arm names
+    in `tune` is played on the first seed; the best three on the other seeds. Runs have all their rounds, as a
+    drift may come late. Chosen is the highest mean accuracy over all seeds, in the best use of the arm; the
+    rival is the best among baselines. A setting that diverges is worse than all others.
+
+    What is chosen for FOLDER/NAME.toml is written to FOLDER/chosen/NAME.toml, which it names in `extends`,
+    and the scores of all settings to tune.md and tune.json beside the runs. Finished runs are kept: the same
+    command resumes. For larger spaces, take a search library, as in docs/searching.md.
+    """
+    from experiments.cli.tuning import run_tune
+    from experiments.playing.command import RunCommand
+    from experiments.playing.scale import parse_scale
+
+    taken = take(folder)
+    run_tune(
+        RunCommand(
+            config=taken.path,
+            note=taken.note,
+            seeds=_parse_seeds(seeds),
+            arms=[name.strip() for name in arms.split(",")] if arms is not None else None,
+            data=data or [],
+            out=out,
+            scale=parse_scale(jobs, None, None, False),
+        ),
+        folder,
+        output,
     )
 
 

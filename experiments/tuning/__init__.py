@@ -1,1 +1,1 @@
-"""`driftscale tune`: chooses settings, uses and the rival of each configuration of a folder, by halving over seeds."""
+"""`driftscale tune`: chooses settings, best uses and rivals for the configurations of a folder."""

@@ -1,0 +1,170 @@
+"""`chosen/NAME.toml`: what was chosen for the configuration NAME beside it, which names it in `extends`."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from emulator.errors import ConfigurationError, InputError
+from emulator.storage.bounded import is_file
+from emulator.storage.checkpoints import make_folder, write_durably
+from experiments.extending import EXTENDS
+from experiments.reading import read_file
+from experiments.shipped import CONFIGS, SUFFIX, is_shipped, named
+from experiments.tuning.halving import Chosen
+from experiments.tuning.rows import Row, kind_of
+from experiments.uses import EVALUATE_WITH
+
+MARK = "# driftscale tune"
+"""What the first line of such a file begins with, of the defaults that are shipped too."""
+
+BY = "mean accuracy, of the best three on the first seed"
+EDGE = "the values of tune end there"
+
+Table = dict[str, Any]
+
+
+def chosen_path(path: Path) -> Path:
+    """The file of what was chosen for the configuration at `path`."""
+    return path.parent / "chosen" / path.name
+
+
+def without_choices(own: Table, path: Path) -> Table:
+    """The content of the file at `path`, not extending what was chosen for it before.
+
+    Raises ConfigurationError unless it extends that, after all others: the choices would have no effect.
+    """
+    given = own.get(EXTENDS, [])
+    texts = [given] if isinstance(given, str) else given
+    line = _as_extended(path)
+    others = [text for text in texts if text not in (line, f"{line}{SUFFIX}")]
+    if [*others, *texts[-1:]] != texts or len(others) == len(texts):
+        raise ConfigurationError(
+            f"{named(path)}: does not extend what is chosen for it, after all others, so that it would have "
+            f"no effect; it needs {EXTENDS} = {json.dumps([*others, line])}"
+        )
+    left = {key: value for key, value in own.items() if key != EXTENDS}
+    return {**left, EXTENDS: others} if others else left
+
+
+def kept_choices(path: Path) -> Table:
+    """The content of the file of what was chosen before for the configuration at `path`; empty without one.
+
+    Raises InputError if it may not be overwritten: it is neither of `driftscale tune` nor a default, or it or
+    its folder is read-only.
+    """
+    file = chosen_path(path)
+    there = next(place for place in (file.parent, path.parent) if place.is_dir())
+    if not os.access(there, os.W_OK):
+        raise InputError(f"{there}: cannot be written in, so nothing can be chosen; copy {path.parent}")
+    if not is_file(file):
+        return {}
+    table = read_file(file)
+    if not file.read_text(encoding="utf-8").startswith(MARK):
+        raise InputError(
+            f"{file}: is overwritten only if its first line begins with {MARK!r}; move what you have written "
+            f"there into {path.name}"
+        )
+    return table
+
+
+def write_choices(
+    path: Path,
+    command: str,
+    seeds: Sequence[int],
+    chosen: Mapping[str, tuple[Row, Chosen]],
+    rival: str,
+    kept: Mapping[str, Any],
+) -> Path:
+    """Write the file of what was chosen for the configuration at `path`, and return its path.
+
+    Args:
+        path: The configuration.
+        command: The command that chose.
+        seeds: The seeds on which it did.
+        chosen: What it chose, by row.
+        rival: The best arm without clusters.
+        kept: The content of the file before, of which the other rows are kept.
+    """
+    others = [arm for arm in kept.get("arm", []) if arm["name"] not in chosen]
+    before = {row: use for row, use in kept.get("atlas", {}).get("best", {}).items() if row not in chosen}
+    best = {row: choice.best.use for row, (_, choice) in chosen.items()}
+    lines = [f"{MARK}: written by {command}", ""]
+    import tomli_w  # which a mistake does not need
+
+    table = {
+        "atlas": {"seeds": [*seeds], "rival": rival, "best": {**before, **best}},
+        "arm": [*others, *(_arm(row, choice) for row, choice in chosen.values())],
+    }
+    names = {arm["name"] for arm in others}
+    entries = {key: entry for key, entry in kept.get("chosen", {}).items() if _is_of(key, names)}
+    for row, choice in chosen.values():
+        entries |= {key: _entry(value, grid, seeds) for key, value, grid in _values(row, choice)}
+    lines += [
+        tomli_w.dumps(table),
+        "[chosen]",
+        *(f"{json.dumps(key)} = {_inline(of)}" for key, of in entries.items()),
+    ]
+    file = chosen_path(path)
+    make_folder(file.parent)
+    write_durably(file, "\n".join(lines) + "\n")
+    return file
+
+
+def _as_extended(path: Path) -> str:
+    """How the configuration at `path` names the file of its choices in `extends`: by its path from there.
+
+    A shipped one names it as all that is shipped, from which its suffix may be left out.
+    """
+    file = chosen_path(path.resolve())
+    if is_shipped(file):
+        return file.relative_to(CONFIGS).with_suffix("").as_posix()
+    return f"{file.parent.name}/{file.name}"
+
+
+def _arm(row: Row, choice: Chosen) -> Table:
+    """The table of an arm that has what was chosen, and nothing else."""
+    arm: Table = {"name": row.name}
+    for key in row.grid:
+        _add(arm, choice.setting.tries[0].arm, key.split("."))
+    if row.has_uses:
+        arm[EVALUATE_WITH] = {tried.use: tried.adaptation for tried in choice.uses}
+    return arm
+
+
+def _add(target: Table, source: Mapping[str, Any], path: Sequence[str]) -> None:
+    """Set the value under `path` as `source` has it; of a list in the path, the whole list."""
+    first, *rest = path
+    if rest and isinstance(source[first], Mapping):
+        _add(target.setdefault(first, {}), source[first], rest)
+    else:
+        target[first] = source[first]
+
+
+def _values(row: Row, choice: Chosen) -> Iterator[tuple[str, Any, Sequence[Any]]]:
+    """(dotted key, value, grid) of each setting that was chosen."""
+    for key, value in choice.setting.values.items():
+        yield f"arm.{row.name}.{key}", value, row.grid[key]
+    for tried in choice.uses:
+        for name, value in tried.values.items():
+            grid = row.use_grids[kind_of(tried.adaptation)][name]
+            yield f"arm.{row.name}.{EVALUATE_WITH}.{tried.use}.{name}", value, grid
+
+
+def _entry(value: Any, grid: Sequence[Any], seeds: Sequence[int]) -> Table:
+    """The entry of `[chosen]` for a value."""
+    are_numbers = all(type(tried) in (int, float) for tried in grid)
+    is_at_edge = are_numbers and value in (min(grid), max(grid))
+    return {"seeds": [*seeds], "grid": [*grid], "by": BY, **({"edge": EDGE} if is_at_edge else {})}
+
+
+def _inline(entry: Mapping[str, Any]) -> str:
+    """A table of texts, numbers and lists as TOML, on one line: JSON and TOML write these alike."""
+    return f"{{ {', '.join(f'{key} = {json.dumps(value)}' for key, value in entry.items())} }}"
+
+
+def _is_of(key: str, arms: Collection[str]) -> bool:
+    return any(key.startswith(f"arm.{arm}.") for arm in arms)
