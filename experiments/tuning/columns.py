@@ -128,7 +128,7 @@ def _refuse_overridden(own: Mapping[str, Any], rows: Sequence[Row], where: str) 
         for key in row.grid:
             if value_at(own, ("arm", row.name, *key.split("."))) is not None:
                 raise ConfigurationError(
-                    f"{where}: arm.{row.name}.{key}: is set in this file, over what would be chosen; take it out"
+                    f"{where}: arm.{row.name}.{key}: is set in this file, over what is chosen; take it out"
                 )
 
 
