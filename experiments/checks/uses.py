@@ -31,9 +31,7 @@ def _own_training(parts: Parts) -> str:
     if not trains_alike(adaptation):
         return "has a say in how clients train, or reads their samples otherwise"
     if adaptation.needs_label_shares and not parts.always_reports_labels:
-        return (
-            "has clients report shares of labels that they do not report anyway, which takes time"
-        )
+        return "has clients report shares of labels that they do not report anyway, which takes time"
     return ""
 
 
