@@ -206,7 +206,6 @@ class Federation(Stateful):
         if parts.of_label_shares is not None:  # for which no reference model is sent
             labels = Hearing(run, parts.of_label_shares, measuring_at(None), self._requests)
         self._adapting = self._build_adapting(run, labels, ways, parts.adaptation)
-        self._uses = Uses(uses, partial(self._build_adapting, run, None, ways))
         self._reading = self._requests.reading = Reading(
             self._adapting,
             ways,
@@ -216,6 +215,7 @@ class Federation(Stateful):
         )
         own = {name.lstrip("_"): held for name, held in vars(self).items() if isinstance(held, Stateful)}
         self._stored = StoredParts({**own, **parts.by_name, "client distance": settings.client_distance})
+        self._uses = Uses(uses, partial(self._build_adapting, run, None, ways), self._stored.parts)
 
         # What is stored besides.
         self._progress = RoundProgress()

@@ -22,7 +22,7 @@ class StoredParts(Stateful):
     """
 
     def __init__(self, parts: Mapping[str, Stateful]) -> None:
-        self._parts = parts
+        self.parts = parts
         # Fingerprints of the attributes that are not state: a part built again has the same.
         self._stored: set[int] = set()
         self._facts = self._fingerprints()
@@ -40,13 +40,13 @@ class StoredParts(Stateful):
                 raise RunError(
                     f"the {name} cannot be stored: its attribute {changed[0]} {_how(made, now, changed[0])}"
                 )
-        return {name: part.state() for name, part in self._parts.items()}
+        return {name: part.state() for name, part in self.parts.items()}
 
     def restore(self, state: Mapping[str, Tree]) -> None:
         """Resume from `state`; ValueError if it is not of parts with exactly these names."""
-        if sorted(state) != sorted(self._parts):
-            raise ValueError(f"state of the parts: {sorted(state)}, not {sorted(self._parts)}")
-        for name, part in self._parts.items():
+        if sorted(state) != sorted(self.parts):
+            raise ValueError(f"state of the parts: {sorted(state)}, not {sorted(self.parts)}")
+        for name, part in self.parts.items():
             part.restore(state[name])
 
     def _fingerprints(self) -> dict[str, dict[str, Fingerprint]]:
@@ -56,7 +56,7 @@ class StoredParts(Stateful):
         not read (see `_fingerprint_of_object`), only the identity is compared, and of one whose state is part
         of its holder's, the class.
         """
-        within = {name: list(_with_all_within(part)) for name, part in self._parts.items()}
+        within = {name: list(_with_all_within(part)) for name, part in self.parts.items()}
         self._stored = {id(held) for of_part in within.values() for _, held in of_part}
         return {
             name: {

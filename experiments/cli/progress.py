@@ -73,7 +73,7 @@ class BarProgress(AbstractContextManager["BarProgress"]):
         self._left = TimeLeft(runs, earlier_s, at_once)
         self._names = names_of(runs)
         self._name_width = 0
-        self._pairs = self._bars.add_task("arms x seeds", total=len(runs), status="")
+        self._pairs = self._bars.add_task("arms x seeds", total=_pairs_of(runs), status="")
         self._rounds: dict[PlannedRun, TaskID] = {}
         self._estimate_every_s = ESTIMATE_EVERY_S if len(runs) > FEW_RUNS else 0.0
         self._estimated_s = -ESTIMATE_EVERY_S
@@ -109,19 +109,19 @@ class BarProgress(AbstractContextManager["BarProgress"]):
         self._hide(run)
         if until is not None:
             self._bars.console.print(f"{self._names[run]}: stopped at {until}", markup=False)
-        self._bars.update(self._pairs, advance=1, status=outlook(self._left))
+        self._bars.update(self._pairs, advance=len(run.arms), status=outlook(self._left))
 
     def left(self, run: PlannedRun) -> None:
         self._hide(run)
 
     def skipped(self, run: PlannedRun, until: Until | None = None) -> None:
         self._left.drop(run)
-        self._bars.advance(self._pairs)
+        self._bars.advance(self._pairs, len(run.arms))
 
     def failed(self, run: PlannedRun, reason: str) -> None:
         self.note(f"{self._names[run]} failed: {reason}")
         self._left.drop(run)
-        self._bars.update(self._pairs, advance=1, status=outlook(self._left))
+        self._bars.update(self._pairs, advance=len(run.arms), status=outlook(self._left))
 
     def note(self, text: str) -> None:
         self._bars.console.print(printable(text), style="red", markup=False)
@@ -146,7 +146,7 @@ class LineProgress(AbstractContextManager["LineProgress"]):
     """Progress as plain lines: a few for each run while it is at work, and one when it ends."""
 
     def __init__(self, runs: Sequence[PlannedRun], earlier_s: Earlier, at_once: int) -> None:
-        self._pairs = len(runs)
+        self._pairs = _pairs_of(runs)
         self._left = TimeLeft(runs, earlier_s, at_once)
         self._names = names_of(runs)
         self._done = 0
@@ -196,7 +196,7 @@ class LineProgress(AbstractContextManager["LineProgress"]):
         _print_line(text)
 
     def _end(self, run: PlannedRun, how: str) -> None:
-        self._done += 1
+        self._done += len(run.arms)
         _print_line(f"[{self._done}/{self._pairs}] {self._names[run]}: {how}")
 
 
@@ -221,11 +221,14 @@ def names_of(runs: Sequence[PlannedRun]) -> dict[PlannedRun, str]:
     """The displayed name of each run; it includes the experiment if there are several."""
     experiments = _short_names({run.experiment for run in runs})
     return {
-        run: f"{experiments[run.experiment]}: {run.arm}, seed {run.seed}"
-        if len(experiments) > 1
-        else f"{run.arm}, seed {run.seed}"
+        run: f"{experiments[run.experiment]}: {run.title}" if len(experiments) > 1 else run.title
         for run in runs
     }
+
+
+def _pairs_of(runs: Sequence[PlannedRun]) -> int:
+    """The number of arms x seeds of the runs."""
+    return sum(len(run.arms) for run in runs)
 
 
 def _short_names(names: Collection[str]) -> dict[str, str]:

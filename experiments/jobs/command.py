@@ -356,7 +356,9 @@ class _Command:
         if result["end"] == "done":
             self._admission.ends(run, result["peak_memory_bytes"])
             self._queue.took(run, result["wall_s"])
-            self._progress.done(run, state.plan.directory.until(run.arm, run.seed))
+            state.failures += [run.of([arm]) for arm in result["failed"]]
+            done = [arm for arm in run.arms if arm not in result["failed"]]
+            self._progress.done(run, state.plan.directory.until(done[0], run.seed))
             state.left.discard(run)
             return
         self._admission.ends(run)
@@ -366,7 +368,7 @@ class _Command:
                 self._put_back(run)
             case "failed":
                 self._progress.failed(run, result["why"])
-                state.failures.append(run)
+                state.failures += [run.of([arm]) for arm in run.arms]
                 state.left.discard(run)
             case "held":
                 self._note_once(f"{result['why']}; it is tried again until that has ended")
@@ -462,8 +464,9 @@ class _Command:
         if self._workers.at_work(name) or (state.left and name not in self.outcomes):
             return
         if name not in self.outcomes:
-            order = state.plan.runs()
-            self.outcomes[name] = failed_runs(state.plan, sorted(state.failures, key=order.index))
+            order = {pair: place for place, pair in enumerate(state.plan.pairs())}
+            failures = sorted(state.failures, key=lambda run: order[run.arm, run.seed])
+            self.outcomes[name] = failed_runs(state.plan, failures)
         try:
             self._finish(state.plan)
         except EmulatorError as error:

@@ -23,7 +23,7 @@ from experiments.results.reading.run_directory import RunDirectory
 from experiments.running.locking import RunAtWorkError, lock_content
 from experiments.running.manifest import Drawn
 from experiments.running.plan import Plan, PlannedRun, Reached
-from experiments.running.runner import draw_world, run_one
+from experiments.running.runner import draw_world, run_one, told
 from experiments.running.source_files import SourceFiles
 from experiments.running.stop import Stop
 from experiments.running.usage import own_peak_bytes
@@ -154,7 +154,8 @@ class Workplace:
         Returns:
             A dictionary with the `notes` on the job and its `end`:
 
-            * `done`, to its end or to --until, with `wall_s` and `peak_memory_bytes`;
+            * `done`, to its end or to --until, with `wall_s` and `peak_memory_bytes`, and with the arms that
+              `failed`, of several that one training serves;
             * `failed`, with the reason `why`;
             * `stopped`;
             * `held`: another process is at work on the run, named in `why`;
@@ -192,7 +193,7 @@ class Workplace:
             raise KeyboardInterrupt
         self._beside = job.beside  # now: other runs may begin while the world is drawn
         world = self._world_for(job)
-        why = run_one(
+        failed = run_one(
             plan,
             run,
             world,
@@ -203,10 +204,12 @@ class Workplace:
             when_locked=lambda: self._refuse_to_intrude(run.experiment),
             has_threads=True,
         )
-        if why is not None:
-            return {"end": "failed", "why": why}
-        timing = plan.directory.read_timing(run.arm, run.seed)  # of all attempts at it
-        return {"end": "done", "wall_s": timing.wall_s, "peak_memory_bytes": timing.peak_memory_bytes}
+        if len(failed) == len(run.arms):
+            return {"end": "failed", "why": told(failed)}
+        arm = next(arm for arm in run.arms if arm not in failed)
+        timing = plan.directory.read_timing(arm, run.seed)  # of all attempts at it
+        took = {"wall_s": timing.wall_s, "peak_memory_bytes": timing.peak_memory_bytes}
+        return {"end": "done", "failed": list(failed), **took}
 
     def _refuse_to_intrude(self, name: str) -> None:
         """KeyboardInterrupt if another command has locked the run directory by now.

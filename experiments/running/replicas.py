@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+from coordinator.federation.evaluation.uses import Use
 from coordinator.federation.hearing.client_data import Reference
 from emulator.errors import (
     CheckpointError,
@@ -27,11 +28,12 @@ from executor.executor import LocalExecutor
 from executor.gloo import Job, ended_by_signals, join
 from executor.ranks import Ranks
 from executor.replicas import ReplicatedExecutor
-from experiments.build import World, build_emulation, build_executor, build_world
+from experiments.build import World, build_adaptation, build_emulation, build_executor, build_world
 from experiments.config import Experiment, parse_experiment
 from experiments.locating import Locate
 from experiments.reference import build_measuring, build_reference
 from experiments.running.stop import Stop
+from experiments.running.together import OtherUse
 from experiments.running.usage import own_spent
 from experiments.stopwatch import Stopwatch
 
@@ -92,12 +94,13 @@ def agree_on(ranks: Ranks, world: World) -> None:
                 )
 
 
-def lead_to_play(ranks: Ranks, arm: str, state: Tree, until: int | None) -> None:
-    """Tell the other ranks to play `arm` from its first round, or from the state of an emulation, `state`.
+def lead_to_play(ranks: Ranks, arm: str, states: Tree, until: int | None) -> None:
+    """Tell the other ranks to play `arm`, and other uses of what it trains, up to the end.
 
-    They play it up to the step that closes its round number `until`; to its end for None.
+    `states` has, under "" for `arm` and under the arm of each other use, the state to go on from; None: the
+    first round. They play up to the step that closes round number `until`; to the end for None.
     """
-    ranks.exchange({"play": arm, "state": state, "until": until})
+    ranks.exchange({"play": arm, "states": states, "until": until})
 
 
 def follow(ranks: Ranks, locate: Locate, scratch: Path) -> None:
@@ -141,9 +144,9 @@ class _Following:
             case {"draw": table, "seed": int(seed)}:
                 with self._ranks.telling(ends=True):
                     self._draw(table, seed)
-            case {"play": str(arm), "state": state, "until": None | int() as until}:
+            case {"play": str(arm), "states": states, "until": None | int() as until}:
                 with self._ranks.telling(ends=False), naming_own_code():
-                    self._play(arm, state, until)
+                    self._play(arm, states, until)
             case _:
                 self.takes_part = False
 
@@ -155,7 +158,7 @@ class _Following:
         self._world = build_world(self._experiment, seed, self._locate, self._scratch)
         agree_on(self._ranks, self._world)
 
-    def _play(self, name: str, state: Tree, until: int | None) -> None:
+    def _play(self, name: str, states: Tree, until: int | None) -> None:
         assert self._experiment is not None
         assert self._world is not None
         arm = self._experiment.find_arm(name)
@@ -163,6 +166,8 @@ class _Following:
         reference = build_reference(self._experiment, arm, self._world)
         measuring = build_measuring(self._experiment, arm, self._world)
         log = _NullLog()
+        others = [use for use in states if use]
+        uses = [Use(build_adaptation(self._experiment.find_arm(use)), lambda record: None) for use in others]
         emulation = build_emulation(
             self._experiment,
             arm,
@@ -173,9 +178,12 @@ class _Following:
             Stopwatch(),
             replicated(reference, self._ranks),
             replicated(measuring, self._ranks),
+            uses,
         )
-        if state is not None:
-            emulation.restore(state)
+        if states[""] is not None:
+            emulation.restore(states[""])
+            for use, arm_of_use in zip(uses, others, strict=True):
+                OtherUse(emulation, use).restore(states[arm_of_use])
         for _ in emulation.steps():
             _stop_if_asked(self._ranks)
             if until is not None and log.rounds >= until:

@@ -6,15 +6,17 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
-from typing import Protocol
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext
+from typing import Any, Protocol
 
 from coordinator.adaptations import ADAPTATIONS
 from coordinator.clusterers import CLUSTERERS
 from coordinator.coordinator import Coordinator
+from coordinator.federation import Federation
+from coordinator.federation.evaluation.uses import Use, UseError
 from coordinator.late_imports import import_late_modules
-from emulator.emulation import Observer
+from emulator.emulation import Emulation, Log, Observer
 from emulator.errors import (
     CheckpointError,
     ConfigurationError,
@@ -42,13 +44,13 @@ from experiments.build import (
 )
 from experiments.checks.arms import check_arms, late_reporting
 from experiments.checks.seeds import check_seeds
-from experiments.config import MOST_KEPT_BYTES, Experiment, Round
+from experiments.config import MOST_KEPT_BYTES, Arm, Experiment, Round
 from experiments.own.parts import own_parts
 from experiments.own.trial import try_arms, try_world
 from experiments.own.watch import Watch
 from experiments.reference import build_measuring, build_reference
 from experiments.results.reading.json_files import Until
-from experiments.running.attempt import Attempt, Tally
+from experiments.running.attempt import Attempt, Build, P, Tally
 from experiments.running.leftovers import delete_leftovers
 from experiments.running.locking import RunAtWorkError, seed_locked
 from experiments.running.manifest import Drawn, recorded_files, write_manifest
@@ -56,6 +58,8 @@ from experiments.running.plan import Plan, PlannedRun, Reached
 from experiments.running.replicas import agree_on, lead_to_draw, lead_to_play, leading, replicated
 from experiments.running.source_files import SourceFiles
 from experiments.running.stop import Stop
+from experiments.running.together import Together
+from experiments.stopwatch import Stopwatch
 from experiments.tracking.live import LiveTracking
 
 Outcomes = dict[str, EmulatorError | None]
@@ -164,13 +168,13 @@ def _run_all(plan: Plan, progress: Progress, stop: Stop, ranks: Ranks | None) ->
                 write_manifest(plan.directory, drawn, command=plan.command, cell=plan.cell)
         try:
             with stop.between_steps() if ranks is None else nullcontext():
-                reason = run_one(plan, run, world, progress, stop, ranks=ranks)
+                failed = run_one(plan, run, world, progress, stop, ranks=ranks)
         except RunAtWorkError:
             at_work.append(run)
             continue
-        if reason is not None:
-            progress.failed(run, reason)
-            failures.append(run)
+        if len(failed) == len(run.arms):
+            progress.failed(run, told(failed))
+        failures += [run.of([arm]) for arm in failed]
     if at_work and not failures:
         return RunError(
             f"{plan.directory.path}: other processes are at work on {len(at_work)} of {len(plan.runs())} "
@@ -229,12 +233,18 @@ def draw_world(plan: Plan, seed: int, files: SourceFiles, note: Callable[[str], 
     return world
 
 
+def told(reasons: Mapping[str, str]) -> str:
+    """The reasons for which all arms of a run have failed, as one: mostly it is the same."""
+    return "; ".join(dict.fromkeys(reasons.values()))
+
+
 def failed_runs(plan: Plan, failures: Sequence[PlannedRun]) -> FailedRunsError | None:
     """The error that names `failures`, the runs marked FAILED; None if there are none."""
     if not failures:
         return None
+    total = sum(len(run.arms) for run in plan.runs())
     return FailedRunsError(
-        f"{len(failures)} of {len(plan.runs())} runs failed ({_run_names(failures)}); finished runs are kept "
+        f"{len(failures)} of {total} runs failed ({_run_names(failures)}); finished runs are kept "
         f"in {plan.directory.path}"
     )
 
@@ -251,8 +261,10 @@ def run_one(
     beside: Callable[[], int] = lambda: 0,
     when_locked: Callable[[], None] = lambda: None,
     has_threads: bool = False,
-) -> str | None:
-    """Run one (arm, seed) under its lock, from its last checkpoint or from its first round.
+) -> Mapping[str, str]:
+    """Run one (arm, seed), and the other arms that its training serves, under their locks.
+
+    Each goes on from its last checkpoint, or from its first round.
 
     Args:
         plan: The configuration and the run directory.
@@ -263,38 +275,69 @@ def run_one(
         ranks: The ranks that play the run together, of which this is rank 0. None: this process plays alone.
         lost: Number of workers that this command has lost while they played the run.
         beside: Returns the maximum number of other runs at work on this machine at once so far.
-        when_locked: Called once the lock is held, before any file is touched; may raise.
+        when_locked: Called once the locks are held, before any file is touched; may raise.
         has_threads: Whether this process has threads that may draw from global generators themselves.
 
     Returns:
-        None if the run is DONE, or stopped as --until says, else the reason for which it is marked FAILED.
+        By arm that is marked FAILED, the reason; the others are DONE, or stopped as --until says.
 
     Raises:
-        RunAtWorkError: Another process is at work on the run.
+        RunAtWorkError: Another process is at work on one of them.
         ResumableError: The machine failed the run: no memory, no space, or a file that cannot be used.
         CheckpointError: The run has an intact checkpoint that cannot be resumed.
         ForeignFileError: A file of the run is a link or another kind of file.
         KeyboardInterrupt: A stop was requested; the run is stored.
     """
-    with seed_locked(plan.directory, run.arm, run.seed):
+    directory, seed, until = plan.directory, run.seed, plan.until
+    failed: dict[str, str] = {}
+    with ExitStack() as locks:
+        for arm in run.arms:
+            locks.enter_context(seed_locked(directory, arm, seed))
         when_locked()
-        if plan.is_kept(run):  # by another process, while we waited for the lock
-            progress.skipped(run, plan.directory.until(run.arm, run.seed))
-            return None
-        try:
-            with nullcontext() if ranks is None else ranks.telling(ends=False):
-                _run_to_end(plan, run, world, progress, stop, ranks, lost, beside, has_threads)
-        except (ResumableError, CheckpointError, ForeignFileError):
-            raise
-        except EmulatorError as error:
-            plan.directory.mark_failed(run.arm, run.seed, str(error))
-            return str(error)
-    return None
+        left = [arm for arm in run.arms if not directory.is_kept(arm, seed, until)]
+        if not left:  # another process has played them, while we waited for the locks
+            progress.skipped(run, directory.until(run.arm, seed))
+            return failed
+        while left:
+            reasons, left = _play_some(
+                plan, run, left, world, progress, stop, ranks, lost, beside, has_threads
+            )
+            for arm, reason in reasons.items():
+                directory.mark_failed(arm, seed, reason)
+            failed |= reasons
+    if len(failed) < len(run.arms):
+        for arm, reason in failed.items():
+            progress.note(f"{arm}, seed {seed} failed: {reason}")
+        progress.done(run, next(directory.until(arm, seed) for arm in run.arms if arm not in failed))
+    return failed
 
 
-def _run_to_end(
+def _play_some(
     plan: Plan,
     run: PlannedRun,
+    arms: Sequence[str],
+    world: World,
+    progress: Progress,
+    stop: Stop,
+    ranks: Ranks | None,
+    *how: Any,
+) -> tuple[Mapping[str, str], list[str]]:
+    """As `_play_together`, whose errors are reasons: of the arm that trains, or of all if training is why."""
+    try:
+        with nullcontext() if ranks is None else ranks.telling(ends=False):
+            return _play_together(plan, run, arms, world, progress, stop, ranks, *how)
+    except (ResumableError, CheckpointError, ForeignFileError):
+        raise
+    except UseError as error:
+        return {arms[0]: str(error)}, list(arms[1:])
+    except EmulatorError as error:
+        return dict.fromkeys(arms, str(error)), []
+
+
+def _play_together(
+    plan: Plan,
+    run: PlannedRun,
+    arms: Sequence[str],
     world: World,
     progress: Progress,
     stop: Stop,
@@ -302,91 +345,132 @@ def _run_to_end(
     lost: int,
     beside: Callable[[], int],
     has_threads: bool,
-) -> None:
-    """Run one (arm, seed) to DONE, or to --until; see `run_one`."""
-    arm, until = plan.experiment.find_arm(run.arm), plan.experiment.round.stops_at(plan.until)
-    import_late_modules(CLUSTERERS.find(arm.clusterer.kind), ADAPTATIONS.find(arm.adaptation.kind))
-    local = build_executor(plan.experiment, arm, world)
+) -> tuple[Mapping[str, str], list[str]]:
+    """Run these `arms` of a run, as far as one training serves them, to DONE, or to --until; see `run_one`.
+
+    Returns the reasons for which some have failed, by arm, and the arms that are yet to be played.
+    """
+    experiment, seed, playing = plan.experiment, run.seed, run.of(arms)
+    first, *_ = chosen = [experiment.find_arm(name) for name in arms]
+    adaptations = [ADAPTATIONS.find(arm.adaptation.kind) for arm in chosen]
+    import_late_modules(CLUSTERERS.find(first.clusterer.kind), *adaptations)
+    local = build_executor(experiment, first, world)
     executor = local if ranks is None else ReplicatedExecutor(local, ranks)
-    reference = build_reference(plan.experiment, arm, world)
-    measuring = build_measuring(plan.experiment, arm, world)
+    reference = build_reference(experiment, first, world)
+    measuring = build_measuring(experiment, first, world)
     if ranks is not None:
         reference, measuring = replicated(reference, ranks), replicated(measuring, ranks)
     # Threads of workers draw, and trackers do as they please.
-    own = own_parts(plan.experiment, [run.arm])
-    watch = Watch(own, by_call=has_threads or bool(plan.track))
-    tracking = LiveTracking(plan.track, plan.directory, run.arm, run.seed, progress.note)
-    word = objective_of(plan.experiment, world.trace).word
-    attempt = Attempt(
-        plan.directory,
-        run.arm,
-        run.seed,
-        plan.experiment.checkpoint,
-        header=run_header(plan.experiment, arm, world, executor, reference, measuring),
-        build=lambda log, observers, stopwatch: build_emulation(
-            plan.experiment, arm, world, executor, watch.over(log), observers, stopwatch, reference, measuring
-        ),
-        fleet=world.fleet,
-        device_factor=device_factors(plan.experiment, arm, world),
-        client_names=world.trace.client_names,
-        log_visits=plan.experiment.round.log_visits,
-        observer=_observer(run, plan.experiment.round, word, progress, tracking),
-        halved=lambda: executor.halved_groups,
-        lost=lost,
-        other_ranks=lambda: Spent() if ranks is None else ranks.others,
-        runs_beside=beside,
-        note=progress.note,
-    )
+    watch = Watch(own_parts(experiment, arms), by_call=has_threads or bool(plan.track))
+    tracking = LiveTracking(plan.track, plan.directory, first.name, seed, progress.note)
+    word = objective_of(experiment, world.trace).word
+
+    def attempt_at(arm: Arm, build: Build[P], observer: Observer) -> Attempt[P]:
+        return Attempt(
+            plan.directory,
+            arm.name,
+            seed,
+            experiment.checkpoint,
+            header=run_header(experiment, arm, world, executor, reference, measuring),
+            build=build,
+            fleet=world.fleet,
+            device_factor=device_factors(experiment, arm, world),
+            client_names=world.trace.client_names,
+            log_visits=experiment.round.log_visits,
+            observer=observer,
+            halved=lambda: executor.halved_groups,
+            lost=lost,
+            other_ranks=lambda: Spent() if ranks is None else ranks.others,
+            runs_beside=beside,
+            arms_beside=len(arms) - 1,
+            note=progress.note,
+        )
+
+    def emulation(
+        log: Log, observers: tuple[Observer, ...], stopwatch: Stopwatch, uses: Sequence[Use]
+    ) -> Emulation:
+        played = (experiment, first, world, executor, watch.over(log), observers, stopwatch)
+        return build_emulation(*played, reference, measuring, uses)
+
+    observer = _observer(run, experiment.round, word, progress, tracking)
+    together = Together(chosen, attempt_at, emulation, observer)
+    lead, until = together.lead, experiment.round.stops_at(plan.until)
     progress.begun(run)
+    with (
+        _machine_errors(plan, playing, lead),
+        _reporting_left(run, progress),
+        watch,
+        together,
+        tracking,
+    ):
+        if lead.stored is not None:
+            reached = experiment.round.reached(lead.stored, lead.emulation.clock.now_s)
+            progress.resumed(run, reached)
+        tracking.begin(is_resumed=lead.stored is not None)
+        if not lead.has_closed(until):
+            if ranks is not None:
+                lead_to_play(ranks, first.name, together.states(), until)
+            steps = watch.steps(lead.emulation.steps())
+            _play(together, steps, until, stop if ranks is None else ranks)
+        _end(plan, playing, together, local, progress)
+    if until is not None and (rounds := lead.tally.rounds) < until:
+        progress.note(f"{playing.title} ended after {rounds} rounds, before --until {until}")
+    _note_faults(lead, playing, progress)
+    ended = together.ended.items()
+    return {arm: _told(plan, run.of([arm]), lead.tally.rounds, error) for arm, error in ended}, together.left
+
+
+@contextmanager
+def _machine_errors(plan: Plan, run: PlannedRun, lead: Attempt[Emulation]) -> Iterator[None]:
+    """Context in which an error of the machine says how the run goes on, and one of own code where it was."""
     try:
-        with _reporting_left(run, progress), watch, attempt, tracking:
-            if attempt.stored is not None:
-                now_s = attempt.emulation.clock.now_s
-                progress.resumed(run, plan.experiment.round.reached(attempt.stored, now_s))
-            tracking.begin(is_resumed=attempt.stored is not None)
-            if not attempt.has_closed(until):
-                if ranks is not None:
-                    state = None if attempt.stored is None else attempt.emulation.state()
-                    lead_to_play(ranks, run.arm, state, until)
-                steps = watch.steps(attempt.emulation.steps())
-                _play(attempt, steps, until, stop if ranks is None else ranks)
-            stopped = None
-            if not attempt.emulation.coordinator.finished:
-                stopped = Until(rounds=attempt.tally.rounds, planned=plan.experiment.round.closed)
-            else:
-                _ended(plan, run, attempt, local, progress)
-            plan.directory.mark_done(run.arm, run.seed, attempt.finish(), stopped)
+        yield
     except (OSError, MemoryError, ResumableError, OwnCodeError) as error:
         # An OSError is the machine's in own code, too: a full disk must not cost the checkpoints.
         if isinstance(error, OwnCodeError) and not isinstance(error.__cause__, OSError):
-            raise RunError(f"round {attempt.tally.rounds}: {error}{_traced(plan, run, error)}") from error
-        last = attempt.stored
+            raise UseError(_told(plan, run, lead.tally.rounds, error)) from error
+        last = lead.stored
         how = "begins again" if last is None else f"resumes from its last checkpoint, round {last},"
         raise ResumableError(
-            f"{run.arm}, seed {run.seed} stopped in round {attempt.tally.rounds}: {machine_problem(error)}. "
+            f"{run.title} stopped in round {lead.tally.rounds}: {machine_problem(error)}. "
             f"It {how} when the command is given again"
         ) from error
-    progress.done(run, stopped)
-    if until is not None and (rounds := attempt.tally.rounds) < until:
-        progress.note(f"{run.arm}, seed {run.seed} ended after {rounds} rounds, before --until {until}")
-    _note_faults(attempt, run, progress)
 
 
-def _ended(
-    plan: Plan, run: PlannedRun, attempt: Attempt, executor: LocalExecutor, progress: Progress
+def _end(
+    plan: Plan, run: PlannedRun, together: Together, executor: LocalExecutor, progress: Progress
 ) -> None:
-    """Keep the models of a run that has ended, as `output.models` says; RunError if it trained nothing."""
-    coordinator, most_bytes = attempt.emulation.coordinator, plan.experiment.output.most_bytes
+    """Mark the runs DONE: to their ends, then with their models kept, or stopped as --until says."""
+    lead, stopped = together.lead, None
+    coordinator = lead.emulation.coordinator
     assert isinstance(coordinator, Coordinator)
-    federation = coordinator.federation
-    if federation.parts.adaptation.federates:
-        _refuse_empty(attempt.tally, plan.experiment)
+    if not coordinator.finished:
+        stopped = Until(rounds=lead.tally.rounds, planned=plan.experiment.round.closed)
+    elif coordinator.federation.parts.adaptation.federates:
+        _refuse_empty(lead.tally, plan.experiment)
+    others = {arm: use for arm, (use, _) in together.in_use.items()}
+    for (arm, use), attempt in zip([(run.arm, None), *others.items()], together.attempts, strict=True):
+        if stopped is None:
+            _keep_models(plan, run.of([arm]), coordinator.federation, use, executor, progress)
+        plan.directory.mark_done(arm, run.seed, attempt.finish(), stopped)
+
+
+def _keep_models(
+    plan: Plan,
+    run: PlannedRun,
+    federation: Federation,
+    use: Use | None,
+    executor: LocalExecutor,
+    progress: Progress,
+) -> None:
+    """Keep the models of a run that has ended, as `output.models` says."""
+    most_bytes = plan.experiment.output.most_bytes
     needed = federation.bank.parameters.nbytes + executor.shared_bytes
     if needed > most_bytes:
         if most_bytes:
             _note_unkept(plan, run, f"its models, of {needed / 1e6:,.0f} MB, are", progress)
         return
-    kept = federation.kept_models(most_bytes - executor.shared_bytes)
+    kept = federation.kept_models(most_bytes - executor.shared_bytes, use)
     if kept.own is None:
         _note_unkept(plan, run, "what its clients have of their own is", progress)
     try:
@@ -404,32 +488,37 @@ def _note_unkept(plan: Plan, run: PlannedRun, what: str, progress: Progress) -> 
         )
 
 
-def _traced(plan: Plan, run: PlannedRun, error: OwnCodeError) -> str:
-    """Write the traceback of an error that own code has raised beside its log; says where it is."""
+def _told(plan: Plan, run: PlannedRun, round_: int, error: EmulatorError) -> str:
+    """An error as the reason of a run; of one of own code, the traceback is written beside its log."""
+    if not isinstance(error, OwnCodeError):
+        return str(error)
+    line = f"round {round_}: {error}"
     if error.__cause__ is None:
-        return ""
+        return line
     path = plan.directory.run_file(run.arm, run.seed, "traceback.txt")
     try:
         write_durably(path, "".join(traceback.format_exception(error.__cause__)))
     except OSError as problem:
-        return f"; its traceback cannot be written ({problem})"
-    return f"; its traceback is in {path}"
+        return f"{line}; its traceback cannot be written ({problem})"
+    return f"{line}; its traceback is in {path}"
 
 
-def _play(attempt: Attempt, steps: Iterator[None], until: int | None, stop: Stop | Ranks) -> None:
-    """Play the `steps` of the run to its end, or until it is stored at the close of so many rounds.
+def _play(together: Together, steps: Iterator[None], until: int | None, stop: Stop | Ranks) -> None:
+    """Play the `steps` of the runs to their end, or until they are stored at the close of so many rounds.
 
     KeyboardInterrupt if a stop is requested.
     """
+    lead = together.lead
     for _ in steps:
-        is_over = attempt.has_closed(until)
-        if stop.stop_requested or attempt.is_due or is_over:
-            attempt.store()
+        is_over = lead.has_closed(until)
+        if stop.stop_requested or lead.is_due or is_over:
+            together.store()
         if stop.stop_requested:
             raise KeyboardInterrupt
         if is_over:
             return
-    attempt.emulation.state()  # refuses what a part has kept beside its state, however short the run
+    for played in together.played:
+        played.state()  # refuses what a part has kept beside its state, however short the run
 
 
 def _observer(run: PlannedRun, rounds: Round, word: str, progress: Progress, live: LiveTracking) -> Observer:
@@ -475,9 +564,9 @@ def _refuse_empty(tally: Tally, experiment: Experiment) -> None:
     )
 
 
-def _note_faults(attempt: Attempt, run: PlannedRun, progress: Progress) -> None:
+def _note_faults(attempt: Attempt[Emulation], run: PlannedRun, progress: Progress) -> None:
     """Note the faults that did not end the run: rejected updates, forgotten memory, halved task groups."""
-    name, tally = f"{run.arm}, seed {run.seed}", attempt.tally
+    name, tally = run.title, attempt.tally
     if tally.rejected:
         progress.note(
             f"{name}: {tally.rejected} times clients sent updates that were not finite; they were left out "
@@ -507,4 +596,4 @@ def machine_problem(error: OSError | MemoryError | EmulatorError) -> str:
 
 
 def _run_names(runs: Sequence[PlannedRun]) -> str:
-    return abbreviated([f"{run.arm}, seed {run.seed}" for run in runs])
+    return abbreviated([run.title for run in runs])

@@ -206,8 +206,11 @@ def _was_finished(plan: Plan) -> bool:
 
 def _has_ended(plan: Plan) -> bool:
     """Whether all runs that the plan plays are kept or failed, as they are not after a stop."""
+    directory = plan.directory
     return all(
-        plan.is_kept(run) or plan.directory.failure(run.arm, run.seed) is not None for run in plan.runs()
+        directory.is_kept(*pair, plan.until) or directory.failure(*pair) is not None
+        for pair in plan.pairs()
+        if pair not in plan.adopted
     )
 
 

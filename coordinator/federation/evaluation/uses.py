@@ -12,6 +12,7 @@ from emulator.arrays import Ints
 from emulator.errors import EmulatorError, ResumableError, RunError
 from emulator.storage.runlog import RoundRecord
 from emulator.storage.state_tree import Tree
+from emulator.storage.stateful import Stateful
 
 OF_A_USE = ("adapting", "adaptation")
 """The stored parts of a run that are those of its use; all others are of the training."""
@@ -35,13 +36,18 @@ class Use:
         self.adapting: Adapting | None = None
         self.goes_on = True
         self.error: EmulatorError | None = None
-        self._stored: StoredParts | None = None
+        self._own: Mapping[str, Stateful] = {}
+        self._stored = StoredParts({})
 
-    def begin(self, adapting: Adapting | None) -> None:
-        """Take what applies the adaptation: None for none. Called once, before the first round."""
+    def begin(self, adapting: Adapting | None, parts: Mapping[str, Stateful]) -> None:
+        """Take what applies the adaptation, None for none, and the stored `parts` of the run that trains.
+
+        Called once, before the first round.
+        """
         self.adapting = adapting
-        own = dict(zip(OF_A_USE, (adapting, self.adaptation), strict=True))
-        self._stored = StoredParts({name: part for name, part in own.items() if part is not None})
+        self._own = {"adaptation": self.adaptation} | ({} if adapting is None else {"adapting": adapting})
+        shared = {name: part for name, part in parts.items() if name not in OF_A_USE}
+        self._stored = StoredParts({**shared, **self._own})
 
     @contextmanager
     def alone(self) -> Iterator[None]:
@@ -55,29 +61,32 @@ class Use:
                 raise
             self.goes_on, self.error = False, error
 
-    def state(self, training: Mapping[str, Tree]) -> dict[str, Tree]:
-        """The stored parts of a run with this use, from those of the run that trains.
-
-        Raises RunError as `StoredParts.state` does.
-        """
-        assert self._stored is not None
-        shared = {name: part for name, part in training.items() if name not in OF_A_USE}
-        return {**shared, **self._stored.state()}
+    def state(self) -> dict[str, Tree]:
+        """The stored parts of a run with this use; RunError as `StoredParts.state` raises it."""
+        return self._stored.state()
 
     def restore(self, state: Mapping[str, Tree]) -> None:
-        """Resume from the stored parts of a run with this use; ValueError if they are not of one."""
-        assert self._stored is not None
-        self._stored.restore({name: part for name, part in state.items() if name in OF_A_USE})
+        """Resume from the stored parts of a run with this use: what it does not share with the others.
+
+        Raises KeyError if they are not of one.
+        """
+        for name, part in self._own.items():
+            part.restore(state[name])
 
 
 class Uses:
     """The other uses of a run, in the order in which they were given."""
 
-    def __init__(self, uses: Sequence[Use], build: Callable[[Adaptation], Adapting | None]) -> None:
-        """`build` makes what applies an adaptation; None for none."""
+    def __init__(
+        self,
+        uses: Sequence[Use],
+        build: Callable[[Adaptation], Adapting | None],
+        parts: Mapping[str, Stateful],
+    ) -> None:
+        """`build` makes what applies an adaptation, None for none; `parts` are those that are stored."""
         self._uses = uses
         for use in uses:
-            use.begin(build(use.adaptation))
+            use.begin(build(use.adaptation), parts)
 
     def __iter__(self) -> Iterator[Use]:
         """The uses that go on."""
