@@ -234,7 +234,7 @@ def tune(
     ],
     arms: Annotated[
         str | None,
-        typer.Option("--arms", help="Tune only these arms: fedavg,ifca.", autocompletion=completing.arms),
+        typer.Option("--arms", help="Tune only these arms: fedavg,ifca."),
     ] = None,
     data: Data = None,
     out: Annotated[
@@ -260,7 +260,7 @@ def tune(
     and the scores of all settings to tune.md and tune.json beside the runs. Finished runs are kept: the same
     command resumes. For larger spaces, take a search library, as in docs/searching.md.
     """
-    from experiments.cli.tuning import run_tune
+    from experiments.cli.configurations.tuning import run_tune
     from experiments.playing.command import RunCommand
     from experiments.playing.scale import parse_scale
 

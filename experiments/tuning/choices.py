@@ -11,7 +11,7 @@ from typing import Any
 from emulator.errors import ConfigurationError, InputError
 from emulator.storage.bounded import is_file
 from emulator.storage.checkpoints import make_folder, write_durably
-from experiments.extending import EXTENDS
+from experiments.extending import CHOSEN, EXTENDS
 from experiments.reading import read_file
 from experiments.shipped import CONFIGS, SUFFIX, is_shipped, named
 from experiments.tuning.halving import Chosen
@@ -92,21 +92,18 @@ def write_choices(
     others = [arm for arm in kept.get("arm", []) if arm["name"] not in chosen]
     before = {row: use for row, use in kept.get("atlas", {}).get("best", {}).items() if row not in chosen}
     best = {row: choice.best.use for row, (_, choice) in chosen.items()}
-    lines = [f"{MARK}: written by {command}", ""]
     import tomli_w  # which a mistake does not need
 
-    table = {
-        "atlas": {"seeds": [*seeds], "rival": rival, "best": {**before, **best}},
-        "arm": [*others, *(_arm(row, choice) for row, choice in chosen.values())],
-    }
+    arms = [*others, *(_arm(row, choice) for row, choice in chosen.values())]
     names = {arm["name"] for arm in others}
-    entries = {key: entry for key, entry in kept.get("chosen", {}).items() if _is_of(key, names)}
+    entries = {key: entry for key, entry in kept.get(CHOSEN, {}).items() if _is_of(key, names)}
     for row, choice in chosen.values():
         entries |= {key: _entry(value, grid, seeds) for key, value, grid in _values(row, choice)}
-    lines += [
-        tomli_w.dumps(table),
-        "[chosen]",
-        *(f"{json.dumps(key)} = {_inline(of)}" for key, of in entries.items()),
+    lines = [
+        f"{MARK}: written by {command}",
+        *("", "[atlas]", f"seeds = {json.dumps([*seeds])}", f"rival = {json.dumps(rival)}"),
+        *(f"best = {_inline({**before, **best})}", "", tomli_w.dumps({"arm": arms}), f"[{CHOSEN}]"),
+        *(f"{json.dumps(key)} = {_inline(entry)}" for key, entry in entries.items()),
     ]
     file = chosen_path(path)
     make_folder(file.parent)
@@ -163,7 +160,10 @@ def _entry(value: Any, grid: Sequence[Any], seeds: Sequence[int]) -> Table:
 
 def _inline(entry: Mapping[str, Any]) -> str:
     """A table of texts, numbers and lists as TOML, on one line: JSON and TOML write these alike."""
-    return f"{{ {', '.join(f'{key} = {json.dumps(value)}' for key, value in entry.items())} }}"
+    pairs = (
+        (key if key.isidentifier() else json.dumps(key), json.dumps(value)) for key, value in entry.items()
+    )
+    return f"{{ {', '.join(map(' = '.join, pairs))} }}"
 
 
 def _is_of(key: str, arms: Collection[str]) -> bool:

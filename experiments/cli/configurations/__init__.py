@@ -1,1 +1,2 @@
-"""The commands on configurations: `configs` lists them, `new` writes one, `check` says what one would do."""
+"""The commands on configurations: `configs` lists them, `new` writes one, `check` says what one would do, and `tune`
+chooses its settings."""
