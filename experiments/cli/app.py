@@ -251,14 +251,12 @@ def tune(
 ) -> None:
     """Choose the settings, the best use and the rival of each configuration of a folder.
 
-    Of each arm, every learning rate of the table [tune] with every value of the one number that the arm names
-    in `tune` is played on the first seed; the best three on the other seeds. Runs have all their rounds, as a
-    drift may come late. Chosen is the highest mean accuracy over all seeds, in the best use of the arm; the
-    rival is the best among baselines. A setting that diverges is worse than all others.
+    Each learning rate of [tune] with each value of the one number that an arm names in `tune` is played on
+    the first seed; the best three on the others, always with all rounds. The highest mean accuracy over all
+    seeds is chosen, with the best use; the rival is the best baseline. What diverges is worse than the rest.
 
-    What is chosen for FOLDER/NAME.toml is written to FOLDER/chosen/NAME.toml, which it names in `extends`,
-    and the scores of all settings to tune.md and tune.json beside the runs. Finished runs are kept: the same
-    command resumes. For larger spaces, take a search library, as in docs/searching.md.
+    FOLDER/chosen/NAME.toml gets what is chosen for FOLDER/NAME.toml, which must name it in `extends`; tune.md
+    and tune.json, beside the runs, all scores. The same command resumes.
     """
     from experiments.cli.configurations.tuning import run_tune
     from experiments.playing.command import RunCommand

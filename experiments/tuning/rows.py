@@ -126,7 +126,8 @@ def played_table(table: Table, rows: Sequence[Row], seeds: Sequence[int]) -> Tab
     report = {key: value for key, value in kept.pop("report", {}).items() if key == "horizon_s"}
     parts = {"parts": table["parts"]} if "parts" in table else {}
     arms = [tried.arm for row in rows for setting in row.settings for tried in setting.tries]
-    return {**kept, **parts, "report": report, "seeds": [*seeds], "arm": arms}
+    own = {"output": {"models": False}, "report": report, "seeds": [*seeds], "arm": arms}
+    return {**kept, **parts, **own}
 
 
 def kind_of(adaptation: Any) -> Any:

@@ -1,2 +1,1 @@
-"""The commands on configurations: `configs` lists them, `new` writes one, `check` says what one would do, and `tune`
-chooses its settings."""
+"""The commands on configurations: `configs` lists, `new` writes, `check` tries and `tune` tunes them."""
