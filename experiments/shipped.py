@@ -153,7 +153,12 @@ def named(path: Path | str) -> str:
     """
     if not is_shipped(Path(path)):
         return str(path)
-    return f"{_name(Path(path).relative_to(CONFIGS))} (shipped)"
+    return f"{name_of(Path(path))} (shipped)"
+
+
+def name_of(path: Path) -> str:
+    """The name of a file, or of a folder, among those that are shipped; there need not be any."""
+    return _name(path.relative_to(CONFIGS))
 
 
 @cache

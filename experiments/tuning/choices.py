@@ -13,7 +13,7 @@ from emulator.storage.bounded import is_file
 from emulator.storage.checkpoints import make_folder, write_durably
 from experiments.extending import CHOSEN, EXTENDS
 from experiments.reading import read_file
-from experiments.shipped import CONFIGS, SUFFIX, is_shipped, named
+from experiments.shipped import SUFFIX, is_shipped, name_of, named
 from experiments.tuning.halving import Chosen
 from experiments.tuning.rows import Row, kind_of
 from experiments.uses import EVALUATE_WITH
@@ -118,7 +118,7 @@ def _as_extended(path: Path) -> str:
     """
     file = chosen_path(path.resolve())
     if is_shipped(file):
-        return file.relative_to(CONFIGS).with_suffix("").as_posix()
+        return name_of(file)
     return f"{file.parent.name}/{file.name}"
 
 

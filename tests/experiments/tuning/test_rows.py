@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from emulator.errors import ConfigurationError
+from experiments.config import parse_experiment
+from experiments.tuning.rows import played_table, rows_of
+from tests.experiments.small import merged
+from tests.experiments.tuning.hand_made import ARMS, SWAP, rows
+
+
+def whole(**changes: Any) -> dict[str, Any]:
+    return merged(merged(ARMS, {key: value for key, value in SWAP.items() if key != "extends"}), changes)
+
+
+def test_a_row_has_each_rate_with_each_value_of_its_number_the_smaller_first() -> None:
+    [ifca] = rows("ifca")
+    assert [tuple(setting.values.values()) for setting in ifca.settings] == [
+        (rate, number) for rate in (0.05, 0.2, 0.8) for number in (2, 3, 4)
+    ]
+    assert [setting.names for setting in ifca.settings][:2] == [["ifca-0.05-2"], ["ifca-0.05-3"]]
+    assert ifca.settings[1].tries[0].arm == {
+        "name": "ifca-0.05-3",
+        "clusterer": {"kind": "ifca", "num_models": 3},
+        "training": {"learning_rate": 0.05},
+    }
+    assert (ifca.is_baseline, ifca.has_uses) == (False, False)
+
+
+def test_a_use_with_a_grid_has_a_try_for_each_combination_and_other_uses_have_one() -> None:
+    [fedavg] = rows("fedavg")
+    first = fedavg.settings[0]
+    assert [(tried.name, tried.use, tried.adaptation) for tried in first.tries] == [
+        ("fedavg-0.05-1", "fedavg", "none"),
+        ("fedavg+tuned-0.05-1-1", "fedavg+tuned", {"kind": "tuned", "local_steps": 1}),
+        ("fedavg+tuned-0.05-1-5", "fedavg+tuned", {"kind": "tuned", "local_steps": 5}),
+    ]
+    assert (fedavg.is_baseline, fedavg.has_uses) == (True, True)
+
+
+def test_settings_of_a_use_that_are_not_tried_stay() -> None:
+    uses = {"plain": "none", "often": {"kind": "tuned", "again": "data", "local_steps": 3}}
+    [row] = rows_of({**ARMS, "arm": [{**ARMS["arm"][0], "evaluate_with": uses}]}, "x.toml", ["fedavg"])
+    assert [tried.adaptation for tried in row.settings[0].tries if tried.use == "often"] == [
+        {"kind": "tuned", "again": "data", "local_steps": steps} for steps in (1, 5)
+    ]
+
+
+def test_what_is_played_has_all_tries_as_arms_on_the_seeds_of_the_choice_and_the_same_horizon() -> None:
+    table = whole(report={"horizon_s": 5.0, "headline": "ifca", "targets": [0.5]}, seeds=[0, 1])
+    played = played_table(table, rows_of(table, "x.toml", ["fedavg", "ifca"]), [100, 101])
+    experiment = parse_experiment(played, "x.toml")
+    assert len(experiment.arm) == 9 * 3 + 9
+    assert experiment.seeds == (100, 101)
+    assert experiment.report.horizon_s == 5
+    assert experiment.round == parse_experiment(played | {"round": table["round"]}, "x.toml").round
+    assert {arm.name.partition("-")[0] for arm in experiment.arm} == {"fedavg", "fedavg+tuned", "ifca"}
+    assert not any(arm.baseline for arm in experiment.arm)
+
+
+def test_an_arm_without_a_named_number_is_refused_unless_it_is_not_asked() -> None:
+    table = {**ARMS, "arm": [*ARMS["arm"], {"name": "alone", "tune": {}}]}
+    assert [row.name for row in rows_of(table, "x.toml", ["ifca", "elsewhere"])] == ["ifca"]
+    with pytest.raises(ConfigurationError, match=r"x\.toml: arm\.alone: names no number to tune") as refused:
+        rows_of(table, "x.toml", ["ifca", "alone"])
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("tune", "rule"),
+    [
+        (None, r"x\.toml: has no \[tune\]"),
+        (
+            {"learning_rate": [1], "uses": {"tunned": {}}},
+            r"tune\.uses\.tunned: no arm is evaluated with it; kinds in evaluate_with: none, tuned$",
+        ),
+    ],
+)
+def test_a_tune_that_is_absent_or_of_no_use_is_refused(tune: Any, rule: str) -> None:
+    with pytest.raises(ConfigurationError, match=rule):
+        rows_of({"arm": ARMS["arm"], **({} if tune is None else {"tune": tune})}, "x.toml", ["ifca"])
