@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from experiments.shipped import Taken, absent, take
+from experiments import shipped
+from experiments.reading import read_table
+from experiments.shipped import Taken, absent, shipped_file, shipped_files, take
 from tests.experiments.shipping import ship
 from tests.experiments.small import write_small
 
@@ -92,6 +94,21 @@ def test_a_missing_file_that_is_like_no_shipped_one_is_only_missing(
     assert absent(Path("mine.toml")) == "no such configuration"
     Path("mine.toml").touch()
     assert absent(Path("mine")) == "no such configuration; did you mean mine.toml?"
+
+
+def test_a_file_two_folders_deep_is_a_part_that_is_extended_and_not_listed(
+    configs: Path, beside_the_files: None
+) -> None:
+    before = shipped_files()
+    part = configs / "few" / "parts" / "arms.toml"
+    part.parent.mkdir()
+    part.write_text("[round]\nrounds = 7\nparticipants = 3\n")
+    (configs / "few" / "alpha.toml").write_text('extends = ["small", "few/parts/arms"]\n')
+    assert shipped_files() == before
+    assert list(shipped.shipped_folders()) == ["few"]
+    assert shipped_file("few/parts/arms") == shipped_file("few/parts/arms.toml") == part
+    assert take(Path("few/parts/arms")) == Taken(Path("few/parts/arms"))
+    assert read_table(configs / "few" / "alpha.toml")["round"] == {"rounds": 7, "participants": 3}
 
 
 def test_the_configurations_of_every_folder_are_data_of_the_package() -> None:
