@@ -103,6 +103,19 @@ Trial = Annotated[
         help="Own code: play the first round of each arm that has some, twice, before any run begins.",
     ),
 ]
+Arms = Annotated[
+    str | None,
+    typer.Option("--arms", help="Run only these arms: global,fielding.", autocompletion=completing.arms),
+]
+Out = Annotated[
+    Path | None,
+    typer.Option(
+        "--out",
+        help="Run directory, or the folder of those of several experiments (default: runs/<name>).",
+        metavar="PATH",
+        parser=path_for("--out"),
+    ),
+]
 Jobs = Annotated[
     str | None,
     typer.Option(
@@ -124,20 +137,9 @@ def run(
     sweep: Sweep = None,
     allow_many: AllowMany = False,
     seeds: Seeds = None,
-    arms: Annotated[
-        str | None,
-        typer.Option("--arms", help="Run only these arms: global,fielding.", autocompletion=completing.arms),
-    ] = None,
+    arms: Arms = None,
     data: Data = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out",
-            help="Run directory, or the folder of those of several experiments (default: runs/<name>).",
-            metavar="PATH",
-            parser=path_for("--out"),
-        ),
-    ] = None,
+    out: Out = None,
     fresh: Annotated[
         bool, typer.Option("--fresh", help="Delete the contents of the run directory first.")
     ] = False,
@@ -192,7 +194,6 @@ def run(
     from experiments.tracking.registry import require_trackers
 
     require_trackers(track or [], "--track")
-    chosen = [name.strip() for name in arms.split(",")] if arms is not None else None
     taken = take(config)
     run_it = run_all_of if taken.path.is_dir() else run_one
     scale = parse_scale(jobs, cluster, keys, is_insecure)
@@ -204,7 +205,7 @@ def run(
             sweep=sweep or [],
             allow_many=allow_many,
             seeds=_parse_seeds(seeds),
-            arms=chosen,
+            arms=_names(arms),
             data=data or [],
             out=out,
             fresh=fresh,
@@ -220,32 +221,11 @@ def run(
 
 @app.command()
 def tune(
-    folder: Annotated[
-        Path,
-        typer.Argument(
-            help="A folder of configurations, or the name of a shipped one.",
-            metavar="FOLDER",
-            parser=path_for("FOLDER"),
-            autocompletion=completing.configurations,
-        ),
-    ],
-    seeds: Annotated[
-        str, typer.Option("--seeds", help="Seeds to choose on, which no configuration reports: 100..102.")
-    ],
-    arms: Annotated[
-        str | None,
-        typer.Option("--arms", help="Tune only these arms: fedavg,ifca."),
-    ] = None,
+    config: ConfigOrFolder,
+    seeds: Annotated[str, typer.Option("--seeds", help="Seeds to choose on, other than reported: 100..102.")],
+    arms: Arms = None,
     data: Data = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out",
-            help="Folder of the run directories and of the table (default: runs/tune/<folder>).",
-            metavar="PATH",
-            parser=path_for("--out"),
-        ),
-    ] = None,
+    out: Out = None,
     jobs: Jobs = None,
     output: Format = OutputFormat.TABLE,
 ) -> None:
@@ -255,27 +235,24 @@ def tune(
     the first seed; the best three on the others, always with all rounds. The highest mean accuracy over all
     seeds is chosen, with the best use; the rival is the best baseline. What diverges is worse than the rest.
 
-    FOLDER/chosen/NAME.toml gets what is chosen for FOLDER/NAME.toml, which must name it in `extends`; tune.md
-    and tune.json, beside the runs, all scores. The same command resumes.
+    chosen/NAME.toml in the folder gets what is chosen for its NAME.toml, which must name it in `extends`;
+    tune.json, beside the runs (default: runs/tune/<folder>), all scores. The same command resumes.
     """
     from experiments.cli.configurations.tuning import run_tune
     from experiments.playing.command import RunCommand
     from experiments.playing.scale import parse_scale
 
-    taken = take(folder)
-    run_tune(
-        RunCommand(
-            config=taken.path,
-            note=taken.note,
-            seeds=_parse_seeds(seeds),
-            arms=[name.strip() for name in arms.split(",")] if arms is not None else None,
-            data=data or [],
-            out=out,
-            scale=parse_scale(jobs, None, None, False),
-        ),
-        folder,
-        output,
+    taken = take(config)
+    command = RunCommand(
+        config=taken.path,
+        note=taken.note,
+        seeds=_parse_seeds(seeds),
+        arms=_names(arms),
+        data=data or [],
+        out=out,
+        scale=parse_scale(jobs, None, None, False),
     )
+    run_tune(command, config, output)
 
 
 @app.command()
@@ -329,8 +306,7 @@ def export(
     """
     from experiments.cli.exporting.command import ExportCommand, run_export
 
-    chosen = None if frames is None else [name.strip() for name in frames.split(",")]
-    run_export(ExportCommand(directory, to, out, chosen, output))
+    run_export(ExportCommand(directory, to, out, _names(frames), output))
 
 
 @app.command()
@@ -541,6 +517,11 @@ def _version() -> None:
     """Print the version, as --version does."""
     say("version: taken for --version", aside=True)
     _print_version(True)
+
+
+def _names(text: str | None) -> list[str] | None:
+    """The names in an option, between commas; None if it is not given."""
+    return None if text is None else [name.strip() for name in text.split(",")]
 
 
 def _parse_seeds(text: str | None) -> list[int] | None:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -53,29 +52,24 @@ def without_choices(own: Table, path: Path) -> Table:
 def kept_choices(path: Path) -> Table:
     """The content of the file of what was chosen before for the configuration at `path`; empty without one.
 
-    Raises InputError if it may not be overwritten: it is neither of `driftscale tune` nor a default, or it or
-    its folder is read-only.
+    Raises InputError if it is neither of `driftscale tune` nor a default, so that it may not be overwritten.
     """
     file = chosen_path(path)
-    there = next(place for place in (file.parent, path.parent) if place.is_dir())
-    if not os.access(there, os.W_OK):
-        raise InputError(f"{there}: cannot be written in, so nothing can be chosen; copy {path.parent}")
     if not is_file(file):
         return {}
-    table = read_file(file)
     if not file.read_text(encoding="utf-8").startswith(MARK):
         raise InputError(
             f"{file}: is overwritten only if its first line begins with {MARK!r}; move what you have written "
             f"there into {path.name}"
         )
-    return table
+    return read_file(file)
 
 
 def write_choices(
     path: Path,
     command: str,
     seeds: Sequence[int],
-    chosen: Mapping[str, tuple[Row, Chosen]],
+    chosen: Sequence[tuple[Row, Chosen]],
     rival: str,
     kept: Mapping[str, Any],
 ) -> Path:
@@ -85,24 +79,24 @@ def write_choices(
         path: The configuration.
         command: The command that chose.
         seeds: The seeds on which it did.
-        chosen: What it chose, by row.
+        chosen: The rows for which it did, and what it chose.
         rival: The best arm without clusters.
-        kept: The content of the file before, of which the other rows are kept.
+        kept: The content of the file before, of which other rows are kept.
     """
-    others = [arm for arm in kept.get("arm", []) if arm["name"] not in chosen]
-    before = {row: use for row, use in kept.get("atlas", {}).get("best", {}).items() if row not in chosen}
-    best = {row: choice.best.use for row, (_, choice) in chosen.items()}
     import tomli_w  # which a mistake does not need
 
-    arms = [*others, *(_arm(row, choice) for row, choice in chosen.values())]
-    names = {arm["name"] for arm in others}
-    entries = {key: entry for key, entry in kept.get(CHOSEN, {}).items() if _is_of(key, names)}
-    for row, choice in chosen.values():
+    names = {row.name for row, _ in chosen}
+    best = kept.get("atlas", {}).get("best", {}) | {row.name: choice.best.use for row, choice in chosen}
+    others = [arm for arm in kept.get("arm", []) if arm["name"] not in names]
+    arms = [*others, *(_arm(row, choice) for row, choice in chosen)]
+    entries = kept.get(CHOSEN, {})
+    entries = {key: entry for key, entry in entries.items() if not any(f"arm.{row}." in key for row in names)}
+    for row, choice in chosen:
         entries |= {key: _entry(value, grid, seeds) for key, value, grid in _values(row, choice)}
     lines = [
         f"{MARK}: written by {command}",
         *("", "[atlas]", f"seeds = {json.dumps([*seeds])}", f"rival = {json.dumps(rival)}"),
-        *(f"best = {_inline({**before, **best})}", "", tomli_w.dumps({"arm": arms}), f"[{CHOSEN}]"),
+        *(f"best = {_inline(best)}", "", tomli_w.dumps({"arm": arms}), f"[{CHOSEN}]"),
         *(f"{json.dumps(key)} = {_inline(entry)}" for key, entry in entries.items()),
     ]
     file = chosen_path(path)
@@ -164,7 +158,3 @@ def _inline(entry: Mapping[str, Any]) -> str:
         (key if key.isidentifier() else json.dumps(key), json.dumps(value)) for key, value in entry.items()
     )
     return f"{{ {', '.join(map(' = '.join, pairs))} }}"
-
-
-def _is_of(key: str, arms: Collection[str]) -> bool:
-    return any(key.startswith(f"arm.{arm}.") for arm in arms)

@@ -9,32 +9,19 @@ from pydantic import AfterValidator, Field
 from emulator.plugins import Settings
 from experiments.results.reading.recorded import is_finite
 
-MOST_VALUES = 5
-"""Most values of a key that are tried."""
+Values = Annotated[tuple[Any, ...], Field(min_length=1, max_length=5)]
+"""Values of a key that are tried."""
 
 
 def _sorted_numbers(values: tuple[Any, ...]) -> tuple[float, ...]:
-    """The values of a grid, ascending; ValueError unless they are different finite numbers."""
-    if not all(map(is_finite, values)):
-        raise ValueError(f"{list(values)!r}: values that are tried must be finite numbers")
-    if len(set(values)) < len(values):
-        raise ValueError(f"{list(values)!r}: every value may be given only once")
+    """The values, ascending; ValueError unless they are different finite numbers."""
+    if not all(map(is_finite, values)) or len(set(values)) < len(values):
+        raise ValueError(f"{list(values)!r}: values that are tried must be different finite numbers")
     return tuple(sorted(values))
 
 
-def _different(values: tuple[Any, ...]) -> tuple[Any, ...]:
-    if any(value in values[:place] for place, value in enumerate(values)):
-        raise ValueError(f"{list(values)!r}: every value may be given only once")
-    return values
-
-
-Grid = Annotated[
-    tuple[Any, ...], Field(min_length=1, max_length=MOST_VALUES), AfterValidator(_sorted_numbers)
-]
+Grid = Annotated[Values, AfterValidator(_sorted_numbers)]
 """Numbers that are tried, ascending."""
-
-AnyGrid = Annotated[tuple[Any, ...], Field(min_length=1, max_length=MOST_VALUES), AfterValidator(_different)]
-"""Values that are tried."""
 
 NamedNumber = Annotated[dict[str, Grid], Field(max_length=1)]
 """The one named number of an arm: its values by its dotted key below the arm; empty without one."""
@@ -46,7 +33,7 @@ class TuneSettings(Settings):
     learning_rate: Grid = Field(
         description="values of training.learning_rate that are tried, each with each value of an arm's `tune`"
     )
-    uses: dict[str, dict[str, AnyGrid]] = Field(
+    uses: dict[str, dict[str, Values]] = Field(
         default_factory=dict,
         description="by kind of adaptation in `evaluate_with`, values of its settings: each combination is a "
         "use of the same training",

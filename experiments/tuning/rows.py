@@ -12,16 +12,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from emulator.errors import ConfigurationError
+from emulator.errors import ConfigurationError, UnknownNameError
 from experiments.reading import set_key
 from experiments.uses import ADAPTATION, EVALUATE_WITH, uses_of
 
 RATE = "training.learning_rate"
 
-NUM_FINALISTS = 3
-"""Settings of a row that are played on the other seeds, too."""
-
-NOT_TRIED = ("atlas", "chosen", "tune", "output", "parts", "arm")
+NOT_PLAYED = ("atlas", "chosen", "tune", "arm")
 """Keys of a configuration that the one which is played lacks, or has its own of."""
 
 NOT_OF_A_TRY = ("tune", "baseline", EVALUATE_WITH)
@@ -56,11 +53,6 @@ class Setting:
     values: Mapping[str, float]
     tries: Sequence[Try]
 
-    @property
-    def names(self) -> list[str]:
-        """The names of the arms that play it."""
-        return [tried.name for tried in self.tries]
-
 
 @dataclass(frozen=True)
 class Row:
@@ -83,51 +75,43 @@ class Row:
     settings: Sequence[Setting]
 
 
-def rows_of(table: Table, where: str, names: Sequence[str]) -> list[Row]:
-    """The rows of a configuration that have these names, in its order.
+def names_of(settings: Sequence[Setting]) -> list[str]:
+    """The names of the arms that play these settings."""
+    return [tried.name for setting in settings for tried in setting.tries]
+
+
+def rows_of(table: Table, where: str, names: Sequence[str] | None = None) -> list[Row]:
+    """The rows of a configuration that have these names; None for all.
 
     Args:
         table: Its content, validated but not expanded.
         where: Names it in errors.
-        names: Names of arms, of others too.
+        names: Names of arms, also of others.
 
     Raises:
-        ConfigurationError: It has no `[tune]`, or that names an adaptation that no arm has; or an arm has no
-            named number.
+        ConfigurationError: It has no `[tune]`, or one of the arms has no named number.
+        UnknownNameError: No arm is evaluated with an adaptation whose settings are tried.
     """
-    tune = table.get("tune")
-    if tune is None:
-        raise ConfigurationError(
-            f"{where}: has no [tune]; name the values that are tried, as in [tune] learning_rate = "
-            f"[0.05, 0.2, 0.8]"
-        )
-    uses = [uses_of(arm, where) for arm in table["arm"]]
-    kinds = dict.fromkeys(
-        kind_of(use.get(ADAPTATION))
-        for arm, of in zip(table["arm"], uses, strict=True)
-        if of != [arm]
-        for use in of
-    )
-    for kind in tune.get("uses", {}):
+    if "tune" not in table:
+        raise ConfigurationError(f"{where}: has no [tune]; add it, with learning_rate = [0.05, 0.2, 0.8]")
+    uses = [use for arm in table["arm"] if EVALUATE_WITH in arm for use in uses_of(arm, where)]
+    kinds = [kind_of(use[ADAPTATION]) for use in uses]
+    for kind in table["tune"].get("uses", {}):
         if kind not in kinds:
-            raise ConfigurationError(
-                f"{where}: tune.uses.{kind}: no arm is evaluated with it; kinds in {EVALUATE_WITH}: "
-                f"{', '.join(map(str, kinds)) or 'none'}"
-            )
-    return [_row(arm, tune, where) for arm in table["arm"] if arm["name"] in names]
+            raise UnknownNameError(f"kind in {EVALUATE_WITH}", kind, {*kinds}, f"{where}: tune.uses")
+    asked = [arm for arm in table["arm"] if names is None or arm["name"] in names]
+    return [_row(arm, table["tune"], where) for arm in asked]
 
 
 def played_table(table: Table, rows: Sequence[Row], seeds: Sequence[int]) -> Table:
     """The configuration that is played on these seeds: each try of the `rows` is an arm of it.
 
-    Arms that differ in their adaptation alone come one after the other.
+    Arms that differ in their adaptation alone come one after the other. No models are kept.
     """
-    kept = {key: copy.deepcopy(value) for key, value in table.items() if key not in NOT_TRIED}
-    report = {key: value for key, value in kept.pop("report", {}).items() if key == "horizon_s"}
-    parts = {"parts": table["parts"]} if "parts" in table else {}
+    kept = {key: copy.deepcopy(value) for key, value in table.items() if key not in NOT_PLAYED}
+    report = {key: value for key, value in kept.get("report", {}).items() if key == "horizon_s"}
     arms = [tried.arm for row in rows for setting in row.settings for tried in setting.tries]
-    own = {"output": {"models": False}, "report": report, "seeds": [*seeds], "arm": arms}
-    return {**kept, **parts, **own}
+    return {**kept, "output": {"models": False}, "report": report, "seeds": [*seeds], "arm": arms}
 
 
 def kind_of(adaptation: Any) -> Any:
@@ -136,37 +120,33 @@ def kind_of(adaptation: Any) -> Any:
 
 
 def _row(arm: Table, tune: Table, where: str) -> Row:
-    name, number, uses = arm["name"], arm.get("tune"), uses_of(arm, where)
-    if not number:
+    if not arm.get("tune"):
         raise ConfigurationError(
-            f"{where}: arm.{name}: names no number to tune; add its key below the arm and its values, as in "
-            f'tune = {{ "clusterer.num_models" = [4, 8, 16] }}, or leave the arm out with --arms'
+            f"{where}: arm.{arm['name']}: names no number to tune; add its key below the arm and its values, "
+            f'as in tune = {{ "clusterer.num_models" = [4, 8, 16] }}, or leave the arm out with --arms'
         )
-    grid = {key: sorted(values) for key, values in {RATE: tune["learning_rate"], **number}.items()}
+    uses = uses_of(arm, where)
     has_uses = uses != [arm]
+    grid = {key: sorted(values) for key, values in {RATE: tune["learning_rate"], **arm["tune"]}.items()}
     use_grids = tune.get("uses", {}) if has_uses else {}
-    settings = []
-    for values in itertools.product(*grid.values()):
-        setting = dict(zip(grid, values, strict=True))
-        tries = [tried for use in uses for tried in _tries(use, setting, use_grids, where)]
-        settings.append(Setting(setting, tries))
-    return Row(name, arm.get("baseline", False), has_uses, grid, use_grids, settings)
+    settings = [
+        Setting(values, [tried for use in uses for tried in _tries(use, values, use_grids)])
+        for values in _combinations(grid)
+    ]
+    return Row(arm["name"], arm.get("baseline", False), has_uses, grid, use_grids, settings)
 
 
-def _tries(
-    use: Table, setting: Mapping[str, float], use_grids: Mapping[str, Any], where: str
-) -> Iterator[Try]:
+def _tries(use: Table, setting: Mapping[str, float], use_grids: Mapping[str, Any]) -> Iterator[Try]:
     """The arms that play a setting in one use, of which its table is given."""
     name, adaptation = use["name"], use.get(ADAPTATION)
-    grid = use_grids.get(kind_of(adaptation), {})
-    for chosen in itertools.product(*grid.values()):
-        values = dict(zip(grid, chosen, strict=True))
-        table = adaptation if isinstance(adaptation, Mapping) else {"kind": adaptation}
-        tuned = {**table, **values} if values else adaptation
+    for values in _combinations(use_grids.get(kind_of(adaptation), {})):
         arm = {key: copy.deepcopy(value) for key, value in use.items() if key not in NOT_OF_A_TRY}
-        arm["name"] = "-".join(map(str, (name, *setting.values(), *chosen)))
-        if tuned is not None:
-            arm[ADAPTATION] = tuned
-        for key, value in setting.items():
-            set_key(arm, key, value, f"{where}: arm.{name}.tune")
-        yield Try(arm["name"], name, tuned, values, arm)
+        arm["name"] = "-".join(map(str, (name, *setting.values(), *values.values())))
+        settings = {f"{ADAPTATION}.{key}": value for key, value in values.items()}
+        for key, value in {**setting, **settings}.items():
+            set_key(arm, key, value, f"arm.{name}.tune")
+        yield Try(arm["name"], name, arm.get(ADAPTATION), values, arm)
+
+
+def _combinations(grid: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
+    return [dict(zip(grid, values, strict=True)) for values in itertools.product(*grid.values())]

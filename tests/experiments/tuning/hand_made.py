@@ -8,7 +8,6 @@ from typing import Any
 
 import tomli_w
 
-from experiments.tuning.halving import Scores
 from experiments.tuning.rows import Row, Setting, Try, rows_of
 
 ARMS: dict[str, Any] = {
@@ -55,7 +54,7 @@ def write_folder(
 
 
 def rows(*names: str) -> list[Row]:
-    """The rows of `ARMS`."""
+    """The rows of `ARMS` that have these names."""
     return rows_of(ARMS, "x.toml", names)
 
 
@@ -66,8 +65,3 @@ def row_of(settings: Sequence[Sequence[str]]) -> Row:
         for value, names in enumerate(settings)
     ]
     return Row("row", False, False, {"k": [setting.values["k"] for setting in made]}, {}, made)
-
-
-def on(seed: int, **scores: float | None) -> Scores:
-    """Scores of arms on one seed."""
-    return {arm: {seed: score} for arm, score in scores.items()}

@@ -11,7 +11,7 @@ from experiments.extending import value_at
 from experiments.reading import load_experiment, read_file, read_table
 from experiments.tuning.choices import chosen_path, kept_choices, without_choices, write_choices
 from experiments.tuning.halving import Chosen, choose
-from experiments.tuning.rows import Row
+from experiments.tuning.rows import Row, names_of
 from tests.experiments.shipping import ship
 from tests.experiments.tuning.hand_made import rows, write_folder
 
@@ -20,16 +20,15 @@ SEEDS = [100, 101]
 
 def best(row: Row, setting: int, use: int) -> tuple[Row, Chosen]:
     """A choice of this setting of a row, and of this try of it."""
-    scores = {name: dict.fromkeys(SEEDS, 0.0) for name in row.settings[setting].names}
-    scores[row.settings[setting].names[use]] = dict.fromkeys(SEEDS, 1.0)
-    chosen = choose([row.settings[setting]], scores, SEEDS)
+    names = names_of([row.settings[setting]])
+    chosen = choose([row.settings[setting]], {name: [float(name == names[use])] for name in names})
     assert chosen is not None
     return row, chosen
 
 
 def write(path: Path, *names: str) -> Path:
     """Choose the fourth setting of the rows of these names, and the last try of it."""
-    chosen = {row.name: best(row, 3, -1) for row in rows(*names)}
+    chosen = [best(row, 3, -1) for row in rows(*names)]
     return write_choices(path, "driftscale tune mine", SEEDS, chosen, "fedavg+tuned", kept_choices(path))
 
 
@@ -74,9 +73,7 @@ def test_without_a_row_that_row_is_kept_as_it_was(tmp_path: Path) -> None:
     path = write_folder(tmp_path) / "swap.toml"
     whole = read_toml(write(path, "fedavg", "ifca"))
     [ifca] = rows("ifca")
-    again = read_toml(
-        write_choices(path, "", SEEDS, {"ifca": best(ifca, 8, 0)}, "fedavg+tuned", kept_choices(path))
-    )
+    again = read_toml(write_choices(path, "", SEEDS, [best(ifca, 8, 0)], "fedavg+tuned", kept_choices(path)))
     assert value_at(again, ("arm", "ifca", "clusterer", "num_models")) == 4
     assert value_at(again, ("arm", "fedavg")) == value_at(whole, ("arm", "fedavg"))
     assert again["atlas"] == whole["atlas"]

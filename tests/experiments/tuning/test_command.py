@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from emulator.errors import ConfigurationError, RunError
+from emulator.errors import ConfigurationError, InputError, RunError
 from experiments.playing.command import RunCommand, Several
 from experiments.results.reading.run_directory import RunDirectory
+from experiments.results.tables.summary import summarise_directory
 from experiments.running.plan import plan_run
 from experiments.running.runner import run_plan
-from experiments.tuning.columns import read_columns
-from experiments.tuning.command import Tuned, refuse_undecided, tune
+from experiments.tuning.command import Column, Tuned, read_columns, read_scores, tune
+from experiments.tuning.halving import DIVERGED
+from experiments.tuning.rows import Setting, names_of
+from tests.experiments.running.played import play
 from tests.experiments.small import Story
 from tests.experiments.tuning.hand_made import write_folder
 
@@ -54,8 +58,8 @@ def folder(tmp_path: Path) -> Path:
     return write_folder(tmp_path / "mine", {"tune": {"learning_rate": [0.05, 0.2], "uses": {}}, "arm": arms})
 
 
-def tuned_with(folder: Path, player: Player, seeds: tuple[int, ...] = (7, 8, 9)) -> Tuned:
-    command = RunCommand(folder, seeds=seeds, out=player.out, arguments=["driftscale", "tune", "mine"])
+def tuned_with(folder: Path, player: Player) -> Tuned:
+    command = RunCommand(folder, seeds=[7, 8, 9], out=player.out, arguments=["driftscale", "tune", "mine"])
     columns, left_out = read_columns(command, folder)
     assert left_out == []
     [found] = tune(command, columns, player)
@@ -70,7 +74,7 @@ def test_all_settings_are_played_on_the_first_seed_and_three_of_each_row_on_the_
     by_seed = {seed: [arm for arm, of in player.played if of == seed] for seed in (7, 8, 9)}
     assert (len(by_seed[7]), len(by_seed[8]), len(by_seed[9])) == (6 + 4, 6, 6)
     assert by_seed[8] == by_seed[9]
-    assert {*by_seed[8]} == {setting.names[0] for of in found.finals.values() for setting in of}
+    assert {*by_seed[8]} == {name for of in found.finals.values() for name in names_of(of)}
     rounds = {
         len(player_run.records)
         for arm, seed in player.played
@@ -106,28 +110,20 @@ def test_a_tune_that_was_ended_plays_the_rest(folder: Path, tmp_path: Path) -> N
 
 def test_what_diverges_is_worse_than_all_others_and_ends_nothing(folder: Path, tmp_path: Path) -> None:
     found = tuned_with(folder, Player(tmp_path / "out", ("fedavg-0.2",)))
-    assert found.first["fedavg-0.2-1"] == {7: None}
+    assert found.first["fedavg-0.2-1"] == [DIVERGED]
     assert [[*setting.values.values()] for setting in found.finals["fedavg"]] == [
         [0.05, 1],
         [0.05, 2],
         [0.05, 3],
     ]
     assert found.file is not None
-    again = Player(tmp_path / "out", ("fedavg-0.2",))
-    tuned_with(folder, again)
-    assert again.played == []
-    refuse_undecided([found])
 
 
-def test_a_row_of_which_all_diverge_is_not_written_and_is_named_at_the_end(
-    folder: Path, tmp_path: Path
-) -> None:
+def test_a_row_of_which_all_diverge_is_not_written(folder: Path, tmp_path: Path) -> None:
     found = tuned_with(folder, Player(tmp_path / "out", ("ifca",)))
     assert found.chosen["ifca"] is None
     assert found.file is not None
     assert "ifca" not in found.file.read_text()
-    with pytest.raises(RunError, match="every setting diverged, so none was chosen: swap: ifca;"):
-        refuse_undecided([found])
 
 
 def test_where_all_baselines_diverge_there_is_no_rival_and_nothing_is_written(
@@ -142,7 +138,7 @@ def test_a_failure_that_leaves_runs_unfinished_ends_the_tune(folder: Path, tmp_p
     def fail(_: Several) -> None:
         raise RunError("cannot be played")
 
-    command = RunCommand(folder, seeds=(7, 8), out=tmp_path / "out")
+    command = RunCommand(folder, seeds=[7, 8], out=tmp_path / "out")
     with pytest.raises(RunError, match="cannot be played"):
         tune(command, read_columns(command, folder)[0], fail)
 
@@ -155,3 +151,50 @@ def test_runs_of_another_configuration_are_not_taken_for_those_of_this_one(
     (other / "parts" / "arms.toml").write_text((folder / "parts" / "arms.toml").read_text())
     with pytest.raises(ConfigurationError, match="holds runs of another configuration"):
         tuned_with(other, Player(tmp_path / "out"))
+
+
+# -- scores --------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def column(folder: Path, tmp_path: Path) -> Column:
+    """The column of the folder, whose runs on seeds 7 and 8 of the first setting of each row are finished."""
+    command = RunCommand(folder, seeds=[7, 8], out=tmp_path / "out")
+    [column], _ = read_columns(command, folder)
+    play(column.member.experiment, column.directory.path, arms=names_of(first_settings(column)))
+    return column
+
+
+def first_settings(column: Column) -> list[Setting]:
+    return [row.settings[0] for row in column.rows]
+
+
+def test_a_score_is_the_mean_accuracy_of_the_summary(column: Column) -> None:
+    runs = [column.directory.read_run(*pair) for pair in column.directory.reported_pairs()]
+    summary = summarise_directory(column.directory, runs)
+    assert read_scores(column, first_settings(column), [7, 8]) == {
+        row.arm: row["mean_accuracy"].per_seed for row in summary.rows
+    }
+
+
+def test_a_run_that_failed_is_worse_than_all_and_sets_no_horizon(column: Column) -> None:
+    fedavg, ifca = first_settings(column)
+    alone = read_scores(column, [fedavg], [7])
+    [arm] = names_of([ifca])
+    column.directory.run_file(arm, 7, "DONE").unlink()
+    column.directory.mark_failed(arm, 7, "diverged")
+    assert read_scores(column, [fedavg, ifca], [7]) == {**alone, arm: [DIVERGED]}
+    assert read_scores(column, [ifca], [7]) == {arm: [DIVERGED]}
+
+
+def test_a_run_that_is_not_finished_is_no_run_that_failed(column: Column) -> None:
+    with pytest.raises(InputError, match=r"arm 'fedavg-0\.05-1', seed 9 is not finished"):
+        read_scores(column, first_settings(column), [7, 9])
+
+
+def test_a_horizon_before_any_evaluation_leaves_nothing_to_choose_by(column: Column) -> None:
+    member = column.member
+    report = member.experiment.report.model_copy(update={"horizon_s": 0.001})
+    early = replace(member, experiment=member.experiment.model_copy(update={"report": report}))
+    with pytest.raises(RunError, match=r"no evaluation before the horizon \(0\.001 s\)"):
+        read_scores(replace(column, member=early), first_settings(column), [7, 8])

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from emulator.errors import ConfigurationError
+from emulator.errors import ConfigurationError, UnknownNameError
 from experiments.config import parse_experiment
-from experiments.tuning.rows import played_table, rows_of
+from experiments.tuning.rows import names_of, played_table, rows_of
 from tests.experiments.small import merged
 from tests.experiments.tuning.hand_made import ARMS, SWAP, rows
 
@@ -20,7 +20,7 @@ def test_a_row_has_each_rate_with_each_value_of_its_number_the_smaller_first() -
     assert [tuple(setting.values.values()) for setting in ifca.settings] == [
         (rate, number) for rate in (0.05, 0.2, 0.8) for number in (2, 3, 4)
     ]
-    assert [setting.names for setting in ifca.settings][:2] == [["ifca-0.05-2"], ["ifca-0.05-3"]]
+    assert names_of(ifca.settings)[:2] == ["ifca-0.05-2", "ifca-0.05-3"]
     assert ifca.settings[1].tries[0].arm == {
         "name": "ifca-0.05-3",
         "clusterer": {"kind": "ifca", "num_models": 3},
@@ -68,16 +68,16 @@ def test_an_arm_without_a_named_number_is_refused_unless_it_is_not_asked() -> No
     assert "\n" not in str(refused.value)
 
 
-@pytest.mark.parametrize(
-    ("tune", "rule"),
-    [
-        (None, r"x\.toml: has no \[tune\]"),
-        (
-            {"learning_rate": [1], "uses": {"tunned": {}}},
-            r"tune\.uses\.tunned: no arm is evaluated with it; kinds in evaluate_with: none, tuned$",
-        ),
-    ],
-)
-def test_a_tune_that_is_absent_or_of_no_use_is_refused(tune: Any, rule: str) -> None:
-    with pytest.raises(ConfigurationError, match=rule):
-        rows_of({"arm": ARMS["arm"], **({} if tune is None else {"tune": tune})}, "x.toml", ["ifca"])
+def test_a_configuration_without_tune_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match=r"x\.toml: has no \[tune\]; add it"):
+        rows_of({"arm": ARMS["arm"]}, "x.toml")
+
+
+def test_settings_of_an_adaptation_that_no_arm_is_evaluated_with_are_refused() -> None:
+    tune = {"learning_rate": [1], "uses": {"tunned": {}}}
+    with pytest.raises(UnknownNameError) as refused:
+        rows_of({**ARMS, "tune": tune}, "x.toml")
+    assert str(refused.value) == (
+        "x.toml: tune.uses: unknown kind in evaluate_with 'tunned'; choices: none, tuned; did you mean "
+        "'tuned'?"
+    )

@@ -5,11 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from experiments.cli.configurations.tuning import shown
 from experiments.reading import load_experiment
+from experiments.tuning.command import Tuned
+from experiments.tuning.halving import DIVERGED, Chosen, choose
+from experiments.tuning.rows import RATE, Row, Setting, Try
 from tests.experiments.cli.conftest import Driftscale
 from tests.experiments.shipping import ship
 from tests.experiments.tuning.hand_made import ARMS, write_folder
@@ -43,26 +48,28 @@ def test_it_plays_chooses_writes_and_shows(driftscale: Driftscale, mine: Path) -
         "plotly.min.js",
         "swap",
         "tune.json",
-        "tune.md",
     ]
-    [facts] = json.loads(Path("runs/tune/mine/tune.json").read_text())
-    assert (facts["trainings"], facts["of"]) == (30, 54)
-    assert len(facts["first_seed"]) == 9 * 3 + 9
-    assert {len(scores) for scores in facts["all_seeds"].values()} == {3}
+    facts = json.loads(Path("runs/tune/mine/tune.json").read_text())
+    rows, notes = facts["swap"]
+    assert [(row["arm"], row["rate"]) for row in rows] == [
+        (arm, rate) for arm in ("fedavg", "ifca") for rate in ("0.05", "0.2", "0.8")
+    ]
     experiment = load_experiment(mine / "swap.toml")
     assert experiment.atlas is not None
-    assert experiment.atlas.rival == facts["rival"] == experiment.atlas.best["fedavg"]
-    values = facts["rows"]["ifca"]["values"]
+    assert experiment.atlas.rival == experiment.atlas.best["fedavg"]
+    assert f"rival: {experiment.atlas.rival}" in notes
     ifca = experiment.find_arm("ifca")
-    assert (ifca.training.learning_rate, ifca.clusterer.settings.num_models) == tuple(values.values())
+    chosen = f"{ifca.training.learning_rate:g}, {ifca.clusterer.settings.num_models}: ifca"
+    assert [row["chosen"] for row in rows if row["arm"] == "ifca" and row["chosen"]] == [chosen]
     first = (mine / "chosen" / "swap.toml").read_text().splitlines()[0]
     assert first == "# driftscale tune: written by driftscale tune mine --seeds 100..102"
     assert "trainings: 30 of the 54 of the whole grid (56 %)" in ended.out
-    assert ended.out.endswith("table: runs/tune/mine/tune.md\n")
+    assert ended.out.endswith("scores: runs/tune/mine/tune.json\n")
 
     again = driftscale("tune", "mine", *SEEDS, "--format", "json")
-    assert (again.code, again.err) == (0, "")
-    assert json.loads(again.out) == [facts]
+    assert again.code == 0
+    assert {line.rpartition(": ")[2] for line in again.err.splitlines()} == {"finished earlier, kept"}
+    assert json.loads(again.out) == facts
 
     others = driftscale("tune", "mine", *SEEDS, "--arms", "ifca")
     assert others.code == 0
@@ -85,9 +92,9 @@ def test_seeds_that_are_reported_are_refused(driftscale: Driftscale, mine: Path)
 
 def test_what_is_no_folder_of_configurations_is_refused(driftscale: Driftscale, mine: Path) -> None:
     Path("empty").mkdir()
-    assert refusal(driftscale, "empty", *SEEDS) == "empty: a folder without a configuration (*.toml)"
+    assert refusal(driftscale, "empty", *SEEDS) == "empty: no folder with configurations (*.toml)"
     assert refusal(driftscale, "mine/swap.toml", *SEEDS) == (
-        "mine/swap.toml: a tune takes a folder of configurations (*.toml)"
+        "mine/swap.toml: no folder with configurations (*.toml)"
     )
 
 
@@ -97,15 +104,10 @@ def test_what_is_no_folder_of_configurations_is_refused(driftscale: Driftscale, 
         (with_arm(1, {"tune": {}}), {}, "arm.ifca: names no number to tune"),
         (with_arm(1, {"tune": {"clusterer.num_models": [0, 2]}}), {}, "num_models = 0"),
         (with_arm(1, {"tune": {"clusterer.num_modelz": [2]}}), {}, "unknown key 'num_modelz'"),
-        (with_arm(0, {"baseline": False}), {}, "no arm is a baseline"),
+        (with_arm(0, {"baseline": False}), {}, "all arms with baseline = true (none)"),
         ({"tune": {}}, {}, "tune.learning_rate"),
         ({}, {"extends": "parts/arms.toml"}, 'it needs extends = ["parts/arms.toml", "chosen/swap.toml"]'),
         ({}, {"sweep": {"round.participants": [2, 3]}}, "has a [sweep]"),
-        (
-            {},
-            {"arm": [{"name": "ifca", "clusterer": {"num_models": 3}}]},
-            "arm.ifca.clusterer.num_models: is set in this file, over what is chosen",
-        ),
     ],
 )
 def test_a_configuration_that_cannot_be_tuned_is_named_with_the_rule(
@@ -123,16 +125,13 @@ def test_arms_that_leave_out_the_rivals_need_choices_on_the_same_seeds(
     assert refusal(driftscale, "mine", *SEEDS, "--arms", "nope") == (
         "--arms: unknown arm 'nope'; choices: fedavg, ifca"
     )
-    assert "--arms leaves out fedavg: the rival is chosen among all baselines" in refusal(
-        driftscale, "mine", *SEEDS, "--arms", "ifca"
-    )
+    rule = "the rival is the best of all arms with baseline = true (fedavg), on the seeds of all choices"
+    assert rule in refusal(driftscale, "mine", *SEEDS, "--arms", "ifca")
     (mine / "chosen").mkdir()
     (mine / "chosen" / "swap.toml").write_text(
         '# driftscale tune: x\n[atlas]\nseeds = [200, 201]\nrival = "fedavg"\n'
     )
-    assert "the other arms were chosen on the seeds 200, 201; take these" in refusal(
-        driftscale, "mine", *SEEDS, "--arms", "ifca"
-    )
+    assert rule in refusal(driftscale, "mine", *SEEDS, "--arms", "ifca")
 
 
 def test_two_configurations_of_one_name_are_refused(driftscale: Driftscale, mine: Path) -> None:
@@ -148,8 +147,69 @@ def test_a_folder_of_the_package_is_tuned_in_a_clone_or_by_its_path(
     line = 'it needs extends = ["few/chosen/alpha"]\n'
     installed = driftscale("tune", "few", *SEEDS)
     assert installed.code == 2
-    assert "few: is installed with driftscale, so what is chosen for it is not overwritten" in installed.err
-    assert installed.err.endswith(f"copy it (cp -r {configs / 'few'} few)\n")
+    assert "few: cannot be written in, or is installed with driftscale" in installed.err
+    assert installed.err.endswith(f"so it cannot be tuned; copy it (cp -r {configs / 'few'} few)\n")
     assert driftscale("tune", configs / "few", *SEEDS).err.endswith(line)
     (configs.parents[1] / ".git").mkdir()
     assert driftscale("tune", "few", *SEEDS).err.endswith(line)
+
+
+# -- the table -----------------------------------------------------------------------------------------------
+
+NUMBER = "clusterer.num_models"
+
+
+def tuned(chosen: Chosen | None, settings: list[Setting]) -> Tuned:
+    """Two rates with two numbers; the last diverged, and the first two were played on both seeds."""
+    row = Row("a", True, False, {RATE: (0.05, 0.2), NUMBER: (2, 4)}, {}, settings)
+    column: Any = SimpleNamespace(rows=[row])
+    first = {"a-0.05-2": [0.5], "a-0.05-4": [0.75], "a-0.2-2": [0.25], "a-0.2-4": [DIVERGED]}
+    return Tuned(column, first, {"a": settings[:2]}, SCORES, {"a": chosen}, "a", Path("chosen/swap.toml"))
+
+
+SCORES = {"a-0.05-2": [0.5, 0.75], "a-0.05-4": [0.75, 0.5]}
+SETTINGS = [
+    Setting({RATE: rate, NUMBER: number}, [Try(f"a-{rate}-{number}", "a", None, {}, {})])
+    for rate in (0.05, 0.2)
+    for number in (2, 4)
+]
+
+
+def test_a_row_of_the_table_has_a_rate_with_all_values_of_the_number() -> None:
+    [low, high], notes = shown(tuned(choose(SETTINGS[:2], SCORES), SETTINGS), 2)
+    assert low == {
+        "arm": "a",
+        "rate": "0.05",
+        "number": "clusterer.num_models = 2, 4",
+        "first seed (%)": "50.00, 75.00",
+        "2 seeds (%)": "62.50, 62.50",
+        "chosen": "0.05, 2: a",
+    }
+    assert (high["first seed (%)"], high["2 seeds (%)"], high["chosen"]) == ("25.00, diverged", "-, -", "")
+    assert notes == [
+        "a: 0.05, 2 is as good as 0.05, 4, and smaller",
+        "rival: a",
+        "trainings: 6 of the 8 of the whole grid (75 %)",
+        "written: chosen/swap.toml",
+    ]
+
+
+def test_a_row_of_which_all_diverged_has_no_choice() -> None:
+    [low, high], notes = shown(tuned(None, SETTINGS), 2)
+    assert low["chosen"] == high["chosen"] == ""
+    assert len(notes) == 3
+
+
+def test_where_all_settings_of_an_arm_diverge_the_others_are_written_and_it_is_named(
+    driftscale: Driftscale, tmp_path: Path
+) -> None:
+    arms = with_arm(1, {"training": {"model": {"kind": "mlp", "hidden": [4]}, "local_steps": 5}})
+    lowest = {"learning_rate": [1e37, 1e38]}
+    write_folder(tmp_path / "mine", {**arms, "tune": lowest})
+    ended = driftscale("tune", "mine", *SEEDS)
+    assert ended.code == 3
+    assert ended.err.splitlines()[-1] == (
+        "error: every setting diverged, so that none is chosen: swap: ifca; try smaller rates"
+    )
+    assert load_experiment(tmp_path / "mine" / "swap.toml").find_arm("fedavg").training.learning_rate >= 1e37
+    assert "diverged, diverged, diverged" in ended.out
