@@ -1,0 +1,249 @@
+"""The atlas: methods beside one rival and beside the best, drift by drift.
+
+A column is what the runs under one drift say of each method, seed by seed; all else is computed from columns.
+A cell depends on the runs of its method and of the rival alone; only its regret depends on other cells, as it
+is counted from the best of the column.
+
+The words speak of the mean difference where there is a t interval, and of the median where there is none
+(`intervals.py`). 'Level' is said of a true mean, or median, that lies a point or more away from 0 in at most
+2.5 % of all experiments, and 'ahead' of one that is not above 0 in at most 2.5 % (for medians 1.1 % with ten
+seeds); a test simulates it. A median does not show what a trigger does in a minority of the seeds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from experiments.results.statistics.intervals import Interval, mean_estimate
+from experiments.results.statistics.medians import exactly, median_estimate
+
+REGION_PP = 1.0
+"""Percentage points up to which two methods are level."""
+
+LEVEL = 0.95
+"""The least level of an interval by which a word is said."""
+
+AHEAD, EVEN, BEHIND, OPEN, RIVAL = "ahead", "level", "behind", "open", "rival"
+WORDS = (AHEAD, EVEN, BEHIND, OPEN)
+
+DECIMALS = 9
+"""Decimals of points: what subtraction adds to them is rounded off, so that a point is a point."""
+
+
+@dataclass(frozen=True)
+class Figures:
+    """An arm under a drift, up to the horizon.
+
+    Attributes:
+        accuracy: Mean accuracy over time, in [0, 1], by seed.
+        has_trigger: Whether a trigger decides in each run whether all clients are clustered anew.
+        sent_bytes: Bytes sent in a run, for training and control, both ways: mean over seeds.
+        samples: Samples trained per client, mean over seeds; None if not known.
+        worst_tenth: Mean accuracy of the worst tenth of clients, mean over seeds; None if not logged.
+    """
+
+    accuracy: tuple[float, ...]
+    has_trigger: bool
+    sent_bytes: float
+    samples: float | None
+    worst_tenth: float | None
+
+    @property
+    def mean(self) -> float:
+        """The mean accuracy over seeds."""
+        return sum(self.accuracy) / len(self.accuracy)
+
+
+@dataclass(frozen=True)
+class Column:
+    """The methods under one drift.
+
+    Attributes:
+        name: The name of the drift.
+        report: Its report.html, relative to the atlas; None without one.
+        clients: The number of clients; 0 if it is not known.
+        seeds: The seeds of every accuracy, in their order.
+        chosen_on: The seeds on which best uses and the rival were chosen.
+        rival: The arm that all methods are compared with.
+        rows: By method, the arm that is its best use, in the order of the configuration.
+        oracles: Those of the methods that are told the true concepts.
+        figures: By arm; those of methods that have no finished run in some seed are not there.
+        missing: By arm without figures, why it has none.
+    """
+
+    name: str
+    report: str | None
+    clients: int
+    seeds: tuple[int, ...]
+    chosen_on: tuple[int, ...]
+    rival: str
+    rows: Mapping[str, str]
+    oracles: tuple[str, ...]
+    figures: Mapping[str, Figures]
+    missing: Mapping[str, str]
+
+    def as_json(self) -> dict[str, Any]:
+        """The entry in `atlas.json`, of which `from_json` makes the column again."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, entry: Mapping[str, Any]) -> Column:
+        """The inverse of `as_json`."""
+        figures = {
+            arm: Figures(**{**found, "accuracy": tuple(found["accuracy"])})
+            for arm, found in entry["figures"].items()
+        }
+        lists = {name: tuple(entry[name]) for name in ("seeds", "chosen_on", "oracles")}
+        return cls(**{**entry, **lists, "figures": figures})
+
+    @property
+    def best(self) -> float | None:
+        """The highest mean accuracy of a method that is no oracle; None without a finished one."""
+        means = [
+            self.figures[arm].mean
+            for row, arm in self.rows.items()
+            if row not in self.oracles and arm in self.figures
+        ]
+        return max(means, default=None)
+
+
+@dataclass(frozen=True)
+class Paired:
+    """The difference from the rival in percentage points, paired by seed, and the word for it.
+
+    `centre_pp` is the mean, or with `by_ranks` the median; `interval` holds it at `level`, None without one.
+    """
+
+    centre_pp: float
+    interval: Interval | None
+    level: float | None
+    by_ranks: bool
+
+    @property
+    def word(self) -> str:
+        """One of `WORDS`."""
+        if self.interval is None:
+            return OPEN
+        low, high = self.interval
+        if low > 0 and self.centre_pp >= REGION_PP:
+            return AHEAD
+        if high < 0 and self.centre_pp <= -REGION_PP:
+            return BEHIND
+        return EVEN if -REGION_PP <= low and high <= REGION_PP else OPEN
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A cell of the atlas.
+
+    Attributes:
+        arm: The best use of the method.
+        mean: Its mean accuracy over seeds, in [0, 1].
+        seeds: Their number.
+        word: One of `WORDS`, or `RIVAL`; empty for an oracle, and where the rival has no figures.
+        paired: Its difference from the rival; None where there is no word, and for the rival.
+        regret_pp: Points below the best cell of the column; None for an oracle.
+    """
+
+    arm: str
+    mean: float
+    seeds: int
+    word: str
+    paired: Paired | None
+    regret_pp: float | None
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A method over all drifts in which it has a cell: their number is `cells`.
+
+    Attributes:
+        words: How often each word is said, `RIVAL` included.
+        cells: The number of its cells.
+        mean_regret_pp: Its mean regret; None without a cell.
+        worst_regret_pp: Its largest regret, and `worst_in` the drift in which it has it.
+        near_best: In how many its regret is a point or less.
+        sent_bytes, samples, worst_tenth: Means over these drifts; None if one of them lacks it.
+    """
+
+    words: Mapping[str, int]
+    cells: int
+    mean_regret_pp: float | None
+    worst_regret_pp: float | None
+    worst_in: str
+    near_best: int
+    sent_bytes: float | None
+    samples: float | None
+    worst_tenth: float | None
+
+
+def paired(ours: Sequence[float], theirs: Sequence[float], *, by_ranks: bool) -> Paired:
+    """The difference of accuracies in [0, 1], paired by position, as the mean with a t interval.
+
+    With `by_ranks` it is the median, with the interval from the k-th lowest to the k-th highest difference:
+    the largest k whose level is at least 95 %, which six seeds or more have.
+
+    >>> paired([0.5] * 10, [0.48] * 10, by_ranks=True)
+    Paired(centre_pp=2.0, interval=(2.0, 2.0), level=0.978515625, by_ranks=True)
+    """
+    points = [round(100 * (one - other), DECIMALS) for one, other in zip(ours, theirs, strict=True)]
+    if not by_ranks:
+        found = mean_estimate(points)
+        assert found.mean is not None
+        return Paired(found.mean, found.ci95, None if found.ci95 is None else LEVEL, by_ranks=False)
+    ranked = median_estimate([exactly(value) for value in points])
+    if ranked.interval is None or ranked.level is None or ranked.level < LEVEL:
+        return Paired(ranked.median.low, None, None, by_ranks=True)
+    return Paired(
+        ranked.median.low, (ranked.interval.low, ranked.interval.high), ranked.level, by_ranks=True
+    )
+
+
+def methods(columns: Sequence[Column], *, oracles: bool = False) -> list[str]:
+    """The rows, in the order of the first column that has each; with `oracles` those that are oracles."""
+    told = {row for column in columns for row in column.oracles}
+    every = dict.fromkeys(row for column in columns for row in column.rows)
+    return [row for row in every if (row in told) == oracles]
+
+
+def verdict(column: Column, row: str) -> Verdict | None:
+    """The cell of a row; None if the column has no such arm, or no figures of it."""
+    arm = column.rows.get(row, "")
+    if arm not in column.figures:
+        return None
+    found, rival = column.figures[arm], column.figures.get(column.rival)
+    best, seeds = column.best, len(column.seeds)
+    if row in column.oracles or best is None:
+        return Verdict(arm, found.mean, seeds, "", None, None)
+    regret_pp = round(100 * (best - found.mean), DECIMALS)
+    if arm == column.rival or rival is None:
+        return Verdict(arm, found.mean, seeds, "" if rival is None else RIVAL, None, regret_pp)
+    has_trigger = found.has_trigger or rival.has_trigger
+    beside = paired(found.accuracy, rival.accuracy, by_ranks=has_trigger)
+    return Verdict(arm, found.mean, seeds, beside.word, beside, regret_pp)
+
+
+def standing(columns: Sequence[Column], row: str) -> Standing:
+    """How a method that is no oracle stands over these columns."""
+    cells = {column.name: found for column in columns if (found := verdict(column, row)) is not None}
+    regrets = {name: found.regret_pp for name, found in cells.items() if found.regret_pp is not None}
+    figures = [column.figures[cells[column.name].arm] for column in columns if column.name in cells]
+    worst_in = max(regrets, key=lambda name: regrets[name], default="")
+    return Standing(
+        words={word: sum(found.word == word for found in cells.values()) for word in (*WORDS, RIVAL)},
+        cells=len(cells),
+        mean_regret_pp=_mean(list(regrets.values())),
+        worst_regret_pp=regrets.get(worst_in),
+        worst_in=worst_in,
+        near_best=sum(regret <= REGION_PP for regret in regrets.values()),
+        sent_bytes=_mean([found.sent_bytes for found in figures]),
+        samples=_mean([found.samples for found in figures]),
+        worst_tenth=_mean([found.worst_tenth for found in figures]),
+    )
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known and len(known) == len(values) else None
