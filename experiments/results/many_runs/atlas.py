@@ -68,8 +68,9 @@ def choice_of(directory: RunDirectory) -> AtlasChoice:
     try:
         choice = AtlasChoice.model_validate(table)
     except ValidationError as error:
-        problem = error.errors(include_url=False)[0]
-        raise DataFileError(path, f"atlas.{'.'.join(map(str, problem['loc']))}: {problem['msg']}") from error
+        first = error.errors(include_url=False)[0]
+        key = ".".join(map(str, ("atlas", *first["loc"])))
+        raise DataFileError(path, f"{key}: {first['msg'].removeprefix('Value error, ')}") from error
     if problem := choice.problem(directory.arms()):
         raise DataFileError(path, problem)
     if reported := {*choice.seeds} & {*directory.seeds()}:
@@ -138,6 +139,7 @@ def _column(directory: RunDirectory, choice: AtlasChoice, name: str) -> Column:
     arms = _measured(directory, [arm for arm, count in done.items() if count == len(seeds)])
     figures = {arm.arm: _figures(arm) for arm in arms if arm["mean_accuracy"].mean is not None}
     configured, rows = configured_arms(experiment), rows_of(experiment, choice.best)
+    shown = dict.fromkeys((*rows.values(), choice.rival))
     return Column(
         name=name,
         report=f"{directory.path.name}/report.html" if directory.report_path.is_file() else None,
@@ -147,12 +149,12 @@ def _column(directory: RunDirectory, choice: AtlasChoice, name: str) -> Column:
         rival=choice.rival,
         rows=rows,
         oracles=tuple(row for row, arm in rows.items() if configured[arm].is_oracle),
-        figures={arm: figures[arm] for arm in dict.fromkeys((*rows.values(), choice.rival)) if arm in figures},
+        figures={arm: figures[arm] for arm in shown if arm in figures},
         missing={
             arm: f"{done[arm]} of {len(seeds)} seeds are finished"
             if done[arm] < len(seeds)
             else "a run has no evaluation before the horizon"
-            for arm in dict.fromkeys((*rows.values(), choice.rival))
+            for arm in shown
             if arm not in figures
         },
     )

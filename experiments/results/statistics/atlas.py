@@ -131,7 +131,7 @@ class Paired:
             return AHEAD
         if high < 0 and self.centre_pp <= -REGION_PP:
             return BEHIND
-        return EVEN if -REGION_PP <= low and high <= REGION_PP else OPEN
+        return EVEN if low >= -REGION_PP and high <= REGION_PP else OPEN
 
 
 @dataclass(frozen=True)
@@ -196,9 +196,7 @@ def paired(ours: Sequence[float], theirs: Sequence[float], *, by_ranks: bool) ->
     ranked = median_estimate([exactly(value) for value in points])
     if ranked.interval is None or ranked.level is None or ranked.level < LEVEL:
         return Paired(ranked.median.low, None, None, by_ranks=True)
-    return Paired(
-        ranked.median.low, (ranked.interval.low, ranked.interval.high), ranked.level, by_ranks=True
-    )
+    return Paired(ranked.median.low, (ranked.interval.low, ranked.interval.high), ranked.level, by_ranks=True)
 
 
 def methods(columns: Sequence[Column], *, oracles: bool = False) -> list[str]:
