@@ -58,8 +58,8 @@ from executor.models import MODELS
 from executor.objectives import OBJECTIVES
 from executor.rules import RULES
 from executor.settings import Batches, BatchNorm, ExecutorSettings
-from experiments.atlas_choice import AtlasChoice
 from experiments.extending import beside, value_at
+from experiments.results.reading.atlas_choice import AtlasChoice
 from experiments.results.reading.not_recorded import DETECTION
 from experiments.results.reading.recorded import (
     MOST_EXPERIMENT_BYTES,
@@ -816,9 +816,7 @@ class Experiment(Settings):
     output: Output = Field(Output(), description="what a run leaves besides its log")
     report: Report = Field(Report(), description="what is compared in the results")
     detection: Detection | None = Field(None, description="how detectors are scored against the truth")
-    atlas: AtlasChoice | None = Field(
-        None, description="how best uses and the rival of a column of `driftscale atlas` were chosen"
-    )
+    atlas: AtlasChoice | None = Field(None, description="what was chosen for a column of `driftscale atlas`")
     chosen: dict[str, Choice] = Field(
         default_factory=dict,
         exclude=True,

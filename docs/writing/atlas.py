@@ -15,7 +15,7 @@ from docs.writing.evidence import Evidence, as_text, marked_pages
 from docs.writing.pages import DOCS
 from emulator.storage.checkpoints import write_durably
 from experiments.results.many_runs.atlas_table import atlas_tables, in_lines
-from experiments.results.statistics.atlas import Column
+from experiments.results.statistics.atlas.verdicts import Column
 
 PAGE = "docs/atlas.md"
 COMMAND = "driftscale atlas"
@@ -41,9 +41,7 @@ def as_evidence(found: Iterable[Evidence]) -> dict[str, Any]:
 
 if __name__ == "__main__":
     if not (stored := summaries()):
-        sys.exit(
-            "docs/evidence/atlas: holds no summary; copy atlas.json there, which driftscale atlas writes"
-        )
+        sys.exit("docs/evidence/atlas: no summary there; copy the atlas.json of driftscale atlas into it")
     write_durably(DOCS / "evidence/atlas.json", as_text(as_evidence(stored)) + "\n")
     for page, text in marked_pages().items():
         write_durably(DOCS.parent / page, text)

@@ -314,26 +314,14 @@ def detection(directory: RunDirectoryOrFolder, output: Format = OutputFormat.TAB
 
 @app.command()
 def atlas(
-    directory: Annotated[
-        Path,
-        typer.Argument(
-            help="The folder of run directories of driftscale run FOLDER --out DIR.",
-            metavar="DIR",
-            parser=path_for("DIR"),
-            autocompletion=completing.run_directories,
-        ),
-    ],
-    explain: Annotated[
-        bool, typer.Option("--explain", help="Print all notes on how to read the tables.")
-    ] = False,
-    output: Format = OutputFormat.TABLE,
+    directory: RunDirectoryOrFolder, explain: Explain = False, output: Format = OutputFormat.TABLE
 ) -> None:
     """Compare methods over many drifts, in words.
 
-    A row is a method, a column the run directory of a drift; a cell has the mean accuracy of the best use of
-    the method, and ahead, level, behind or open beside the rival of the column. Best uses and rivals are
-    those in [atlas] of the configurations, chosen on other seeds. Below it stand regret, and costs. Writes
-    atlas.html, atlas.md and atlas.json into DIR.
+    DIR is the folder of driftscale run FOLDER --out DIR. A row is a method, a column the run directory of a
+    drift; a cell has the mean accuracy of the best use of the method, and ahead, level, behind or open beside
+    the rival of the column. Best uses and rivals are those in [atlas] of the configurations, chosen on other
+    seeds. Below it stand regret and costs. Writes atlas.html, atlas.md and atlas.json into DIR.
     """
     from experiments.cli.reports import report_atlas
 

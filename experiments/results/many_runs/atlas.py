@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from itertools import product
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
-from emulator.errors import DataFileError, InputError, naming
-from experiments.atlas_choice import AtlasChoice
+from emulator.errors import InputError, naming
 from experiments.results.many_runs.directories import bytes_by_the_horizon, column_names, run_directories
+from experiments.results.reading.atlas_choice import AtlasChoice
 from experiments.results.reading.clusters_in_force import num_clients
 from experiments.results.reading.configured_arms import configured_arms
 from experiments.results.reading.run_directory import RunDirectory
-from experiments.results.statistics.atlas import Column, Figures
+from experiments.results.statistics.atlas.verdicts import Column, Figures
 from experiments.results.statistics.comparisons import Compared, Comparison, Run, comparisons
-from experiments.results.statistics.horizon import common_horizon
+from experiments.results.statistics.horizon import common_horizon, seconds_per_round
 from experiments.results.statistics.time_to_accuracy import accuracy_curve
 from experiments.results.tables.accuracy import mean_accuracy
 from experiments.results.tables.clients import worst_tenth
@@ -42,14 +41,11 @@ def read_columns(folder: Path) -> list[Column]:
             f"{folder}: is no folder of run directories; give the DIR of driftscale run FOLDER --out DIR"
         )
     choices = [choice_of(directory) for directory in directories]
-    for directory in directories[1:]:
-        _refuse_unlike(directories[0], directory)
-    columns = []
+    columns: list[Column] = []
     for directory, choice, name in zip(directories, choices, column_names(directories), strict=True):
         with naming(name):
             columns.append(_column(directory, choice, name))
-        known = [item for item in zip(directories, columns, strict=False) if item[1].clients]
-        _refuse_other("clients", [(of, column.clients) for of, column in known])
+        _refuse_unlike(directories[0], columns[0], directory, columns[-1])
     if not any(column.figures for column in columns):
         raise InputError(f"{folder}: no arm is finished in all its seeds; driftscale run finishes them")
     return columns
@@ -58,26 +54,19 @@ def read_columns(folder: Path) -> list[Column]:
 def choice_of(directory: RunDirectory) -> AtlasChoice:
     """What was chosen for the column of a run directory.
 
-    Raises InputError if nothing was, if it is damaged, or if a seed it was chosen on is among those reported.
+    Raises InputError if nothing was, if it names no arm, or if a seed it was chosen on is among the reported.
     """
     path, table = directory.experiment_path, directory.experiment().get("atlas")
-    if not isinstance(table, Mapping) or "rival" not in table:
-        raise InputError(
-            f"{path}: has no [atlas] rival that its arms are compared with; driftscale tune FOLDER chooses it"
-        )
     try:
         choice = AtlasChoice.model_validate(table)
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        key = ".".join(map(str, ("atlas", *first["loc"])))
-        raise DataFileError(path, f"{key}: {first['msg'].removeprefix('Value error, ')}") from error
-    if problem := choice.problem(directory.arms()):
-        raise DataFileError(path, problem)
-    if reported := {*choice.seeds} & {*directory.seeds()}:
-        raise InputError(
-            f"{path}: seed {min(reported)} is among atlas.seeds, on which its settings were chosen, and is "
-            f"reported; run other seeds, into a new directory"
-        )
+        problem = "has no [atlas] with the rival of its arms, and the seeds on which it was chosen"
+        raise InputError(f"{path}: {problem}; driftscale tune FOLDER chooses one") from error
+    problem, reported = choice.problem(directory.arms()), {*choice.seeds} & {*directory.seeds()}
+    if reported:
+        problem = f"seed {min(reported)} is among atlas.seeds, on which its settings were chosen; run others"
+    if problem:
+        raise InputError(f"{path}: {problem}")
     return choice
 
 
@@ -87,84 +76,60 @@ def rows_of(experiment: Mapping[str, Any], best: Mapping[str, str]) -> dict[str,
     An arm that has no entry in `best` is a row by itself, unless it differs from that of a row, or from an
     arm before it, in its adaptation alone.
     """
-    trained = {
-        str(arm["name"]): json.dumps(
-            {key: value for key, value in arm.items() if key not in OF_A_USE}, sort_keys=True, default=str
-        )
-        for arm in experiment["arm"]
-    }
+    trained = {}
+    for arm in experiment["arm"]:
+        training = {key: value for key, value in arm.items() if key not in OF_A_USE}
+        trained[arm["name"]] = json.dumps(training, sort_keys=True, default=str)
     taken, order = {trained[arm] for arm in best.values()}, list(trained.values())
     first = {training: name for name, training in reversed(trained.items()) if training not in taken}
     rows = {**{name: name for name in first.values()}, **best}
     return dict(sorted(rows.items(), key=lambda item: order.index(trained[item[1]])))
 
 
-def _refuse_unlike(first: RunDirectory, other: RunDirectory) -> None:
-    """InputError if two run directories cannot be columns of one atlas, by their configurations."""
-    if not {*first.arms()} & {*other.arms()}:
+def _refuse_unlike(one: RunDirectory, first: Column, two: RunDirectory, other: Column) -> None:
+    """InputError if two run directories cannot be columns of one atlas."""
+    problem = "" if {*one.arms()} & {*two.arms()} else "no arm in common"
+    for key, value in first.shared.items():
+        if value != other.shared[key] and None not in (value, other.shared[key]):
+            problem = problem or f"different {key}, {value} and {other.shared[key]}"
+    if problem:
         raise InputError(
-            f"{first.experiment_path} and {other.experiment_path} have no arm in common: an atlas has the "
-            f"same arms under each drift; keep them in folders of their own"
+            f"{one.experiment_path} and {two.experiment_path} have {problem}; the columns of an atlas have "
+            f"the same: keep them in folders of their own"
         )
-    for key, of in (("horizon", _horizon), ("round.participants", _participants)):
-        _refuse_other(key, [(item, of(item.experiment())) for item in (first, other)])
 
 
 def _horizon(experiment: Mapping[str, Any]) -> str:
     """How far runs are compared, as it is configured."""
-    rounds, asked_s = experiment.get("round", {}), experiment["report"].get("horizon_s")
-    nominal_s = rounds.get("seconds_per_round")
-    if asked_s is None and nominal_s is not None:
-        asked_s = nominal_s * rounds["rounds"]
-    return f"{rounds.get('rounds')} rounds" if asked_s is None else f"{asked_s:g} s"
-
-
-def _participants(experiment: Mapping[str, Any]) -> Any:
-    return experiment.get("round", {}).get("participants")
-
-
-def _refuse_other(key: str, found: Sequence[tuple[RunDirectory, Any]]) -> None:
-    """InputError if the last of these has another value than the first."""
-    if found and found[-1][1] != found[0][1]:
-        (first, value), (other, others) = found[0], found[-1]
-        raise InputError(
-            f"{key}: {value} in {first.experiment_path}, {others} in {other.experiment_path}; the columns of "
-            f"an atlas share it: keep them in folders of their own"
-        )
+    rounds, seconds = experiment.get("round", {}).get("rounds"), seconds_per_round(experiment)
+    nominal_s = None if seconds is None or rounds is None else seconds * rounds
+    asked_s = experiment["report"].get("horizon_s", nominal_s)
+    return f"{rounds} rounds" if asked_s is None else f"{asked_s:g} s"
 
 
 def _column(directory: RunDirectory, choice: AtlasChoice, name: str) -> Column:
-    experiment, seeds = directory.experiment(), directory.seeds()
-    done = {arm: sum(directory.is_done(arm, seed) for seed in seeds) for arm in directory.arms()}
-    arms = _measured(directory, [arm for arm, count in done.items() if count == len(seeds)])
-    figures = {arm.arm: _figures(arm) for arm in arms if arm["mean_accuracy"].mean is not None}
-    configured, rows = configured_arms(experiment), rows_of(experiment, choice.best)
-    shown = dict.fromkeys((*rows.values(), choice.rival))
+    experiment, configured = directory.experiment(), configured_arms(directory.experiment())
+    rows, arms = rows_of(experiment, choice.best), _measured(directory, experiment)
+    participants = experiment.get("round", {}).get("participants")
+    clients = (num_clients(arms[0].runs[0]) or None) if arms else None
     return Column(
         name=name,
         report=f"{directory.path.name}/report.html" if directory.report_path.is_file() else None,
-        clients=num_clients(arms[0].runs[0]) if arms else 0,
-        seeds=tuple(seeds),
-        chosen_on=choice.seeds,
+        shared={"horizon": _horizon(experiment), "participants": participants, "clients": clients},
+        seeds=directory.seeds(),
+        chosen_on=list(choice.seeds),
         rival=choice.rival,
         rows=rows,
-        oracles=tuple(row for row, arm in rows.items() if configured[arm].is_oracle),
-        figures={arm: figures[arm] for arm in shown if arm in figures},
-        missing={
-            arm: f"{done[arm]} of {len(seeds)} seeds are finished"
-            if done[arm] < len(seeds)
-            else "a run has no evaluation before the horizon"
-            for arm in shown
-            if arm not in figures
-        },
+        oracles=[row for row, arm in rows.items() if configured[arm].is_oracle],
+        figures={arm.arm: _figures(arm) for arm in arms if arm["mean_accuracy"].mean is not None},
     )
 
 
-def _measured(directory: RunDirectory, finished: Sequence[str]) -> list[Comparison]:
-    """These arms, measured up to the horizon of the report, which all their runs reach."""
-    experiment = directory.experiment()
-    report, configured = experiment["report"], configured_arms(experiment)
-    runs = [directory.read_run(arm, seed) for arm, seed in product(finished, directory.seeds())]
+def _measured(directory: RunDirectory, experiment: Mapping[str, Any]) -> Sequence[Comparison]:
+    """The arms that are finished in every seed, up to the horizon of the report."""
+    seeds, report, configured = directory.seeds(), experiment["report"], configured_arms(experiment)
+    finished = [arm for arm in configured if all(directory.is_done(arm, seed) for seed in seeds)]
+    runs = [directory.read_run(arm, seed) for arm in finished for seed in seeds]
     if not runs:
         return []
     curves = [accuracy_curve(run, report["window"]) for run in runs]
@@ -172,15 +137,10 @@ def _measured(directory: RunDirectory, finished: Sequence[str]) -> list[Comparis
     measured = [Run.of(run, curve, horizon) for run, curve in zip(runs, curves, strict=True)]
     compared = Compared(comparisons(measured, finished[0], configured), horizon, configured=configured)
     measure(compared, [mean_accuracy, worst_tenth, TRAINED])
-    return list(compared.arms)
+    return compared.arms
 
 
 def _figures(arm: Comparison) -> Figures:
     sent = [bytes_by_the_horizon(run) for run in arm.measured]
-    return Figures(
-        accuracy=tuple(arm["mean_accuracy"].per_seed),
-        has_trigger=arm.has_trigger,
-        sent_bytes=sum(sent) / len(sent),
-        samples=arm[TRAINED.key].mean,
-        worst_tenth=arm["worst_tenth"].mean,
-    )
+    samples, tenth = arm[TRAINED.key].mean, arm["worst_tenth"].mean
+    return Figures(arm["mean_accuracy"].per_seed, arm.has_trigger, sum(sent) / len(sent), samples, tenth)

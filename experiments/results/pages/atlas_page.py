@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from emulator.storage.checkpoints import write_durably
 from emulator.storage.own_files import path_below
 from experiments.results.many_runs.atlas_table import atlas_json, atlas_tables, in_lines, shown
 from experiments.results.pages.scripted_page import page_with_nonce
-from experiments.results.statistics.atlas import REGION_PP, Column, Verdict, methods, verdict
+from experiments.results.statistics.atlas.verdicts import REGION_PP, Column, methods, verdict
 from experiments.results.tables.table import NotedTable
 
 SHADES_PP = (REGION_PP, 3.0, 6.0, 10.0)
@@ -39,14 +38,11 @@ def render_atlas(name: str, columns: Sequence[Column]) -> str:
         name=name,
         columns=columns,
         groups=[
-            [(row, [_mapped(verdict(column, row)) for column in columns]) for row in rows]
+            [(row, [(found := verdict(column, row), shown(found)) for column in columns]) for row in rows]
             for rows in (methods(columns), methods(columns, oracles=True))
         ],
         tables=atlas_tables(columns),
-        legend=[
-            *(f"up to {most:g}" for most in SHADES_PP),
-            f"more than {SHADES_PP[-1]:g} points below the best",
-        ],
+        shades=SHADES_PP,
     )
 
 
@@ -59,10 +55,3 @@ def as_markdown(name: str, tables: dict[str, NotedTable]) -> str:
         table = "\n".join(f"| {' | '.join(text.replace('|', bar) for text in line)} |" for line in lines)
         blocks += [f"## {found.title[:1].upper()}{found.title[1:]}", table, *found.notes]
     return "\n\n".join(blocks) + "\n"
-
-
-def _mapped(found: Verdict | None) -> dict[str, Any]:
-    """A cell of the heat map: its text, and the number of its shade; None for an oracle or a missing cell."""
-    regret_pp = None if found is None else found.regret_pp
-    shade = None if regret_pp is None else sum(regret_pp > most for most in SHADES_PP)
-    return {"lines": shown(found).lines, "shade": shade}

@@ -13,7 +13,7 @@ seeds); a test simulates it. A median does not show what a trigger does in a min
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from experiments.results.statistics.intervals import Interval, mean_estimate
@@ -25,8 +25,8 @@ REGION_PP = 1.0
 LEVEL = 0.95
 """The least level of an interval by which a word is said."""
 
-AHEAD, EVEN, BEHIND, OPEN, RIVAL = "ahead", "level", "behind", "open", "rival"
-WORDS = (AHEAD, EVEN, BEHIND, OPEN)
+WORDS = AHEAD, EVEN, BEHIND, OPEN = "ahead", "level", "behind", "open"
+RIVAL = "rival"
 
 DECIMALS = 9
 """Decimals of points: what subtraction adds to them is rounded off, so that a point is a point."""
@@ -44,7 +44,7 @@ class Figures:
         worst_tenth: Mean accuracy of the worst tenth of clients, mean over seeds; None if not logged.
     """
 
-    accuracy: tuple[float, ...]
+    accuracy: list[float]
     has_trigger: bool
     sent_bytes: float
     samples: float | None
@@ -58,55 +58,40 @@ class Figures:
 
 @dataclass(frozen=True)
 class Column:
-    """The methods under one drift.
+    """The methods under one drift. Its `asdict` is its entry in `atlas.json`.
 
     Attributes:
         name: The name of the drift.
         report: Its report.html, relative to the atlas; None without one.
-        clients: The number of clients; 0 if it is not known.
+        shared: What all columns of an atlas share, by name, such as the number of clients; None if unknown.
         seeds: The seeds of every accuracy, in their order.
         chosen_on: The seeds on which best uses and the rival were chosen.
         rival: The arm that all methods are compared with.
         rows: By method, the arm that is its best use, in the order of the configuration.
         oracles: Those of the methods that are told the true concepts.
-        figures: By arm; those of methods that have no finished run in some seed are not there.
-        missing: By arm without figures, why it has none.
+        figures: By arm; there are none of an arm that is not finished in every seed.
     """
 
     name: str
     report: str | None
-    clients: int
-    seeds: tuple[int, ...]
-    chosen_on: tuple[int, ...]
+    shared: Mapping[str, Any]
+    seeds: list[int]
+    chosen_on: list[int]
     rival: str
     rows: Mapping[str, str]
-    oracles: tuple[str, ...]
+    oracles: list[str]
     figures: Mapping[str, Figures]
-    missing: Mapping[str, str]
-
-    def as_json(self) -> dict[str, Any]:
-        """The entry in `atlas.json`, of which `from_json` makes the column again."""
-        return asdict(self)
 
     @classmethod
     def from_json(cls, entry: Mapping[str, Any]) -> Column:
-        """The inverse of `as_json`."""
-        figures = {
-            arm: Figures(**{**found, "accuracy": tuple(found["accuracy"])})
-            for arm, found in entry["figures"].items()
-        }
-        lists = {name: tuple(entry[name]) for name in ("seeds", "chosen_on", "oracles")}
-        return cls(**{**entry, **lists, "figures": figures})
+        """The column of an entry in `atlas.json`."""
+        return cls(**{**entry, "figures": {arm: Figures(**found) for arm, found in entry["figures"].items()}})
 
     @property
-    def best(self) -> float | None:
-        """The highest mean accuracy of a method that is no oracle; None without a finished one."""
-        means = [
-            self.figures[arm].mean
-            for row, arm in self.rows.items()
-            if row not in self.oracles and arm in self.figures
-        ]
-        return max(means, default=None)
+    def best(self) -> float:
+        """The highest mean accuracy of a finished method that is no oracle; 0 without one."""
+        arms = [arm for row, arm in self.rows.items() if row not in self.oracles and arm in self.figures]
+        return max((self.figures[arm].mean for arm in arms), default=0.0)
 
 
 @dataclass(frozen=True)
@@ -142,17 +127,17 @@ class Verdict:
         arm: The best use of the method.
         mean: Its mean accuracy over seeds, in [0, 1].
         seeds: Their number.
-        word: One of `WORDS`, or `RIVAL`; empty for an oracle, and where the rival has no figures.
-        paired: Its difference from the rival; None where there is no word, and for the rival.
         regret_pp: Points below the best cell of the column; None for an oracle.
+        word: That of `paired`, or `RIVAL`; empty for an oracle, and where the rival has no figures.
+        paired: Its difference from the rival; None for the rival itself, and without a word.
     """
 
     arm: str
     mean: float
     seeds: int
-    word: str
-    paired: Paired | None
-    regret_pp: float | None
+    regret_pp: float | None = None
+    word: str = ""
+    paired: Paired | None = None
 
 
 @dataclass(frozen=True)
@@ -189,48 +174,47 @@ def paired(ours: Sequence[float], theirs: Sequence[float], *, by_ranks: bool) ->
     Paired(centre_pp=2.0, interval=(2.0, 2.0), level=0.978515625, by_ranks=True)
     """
     points = [round(100 * (one - other), DECIMALS) for one, other in zip(ours, theirs, strict=True)]
-    if not by_ranks:
-        found = mean_estimate(points)
-        assert found.mean is not None
-        return Paired(found.mean, found.ci95, None if found.ci95 is None else LEVEL, by_ranks=False)
-    ranked = median_estimate([exactly(value) for value in points])
-    if ranked.interval is None or ranked.level is None or ranked.level < LEVEL:
-        return Paired(ranked.median.low, None, None, by_ranks=True)
-    return Paired(ranked.median.low, (ranked.interval.low, ranked.interval.high), ranked.level, by_ranks=True)
+    if by_ranks:
+        found = median_estimate([exactly(value) for value in points])
+        known = found.interval if found.level is not None and found.level >= LEVEL else None
+        ends = None if known is None else (known.low, known.high)
+        return Paired(found.median.low, ends, None if known is None else found.level, by_ranks=True)
+    ends = mean_estimate(points).ci95
+    return Paired(sum(points) / len(points), ends, None if ends is None else LEVEL, by_ranks=False)
 
 
 def methods(columns: Sequence[Column], *, oracles: bool = False) -> list[str]:
     """The rows, in the order of the first column that has each; with `oracles` those that are oracles."""
     told = {row for column in columns for row in column.oracles}
-    every = dict.fromkeys(row for column in columns for row in column.rows)
-    return [row for row in every if (row in told) == oracles]
+    return [
+        row for row in dict.fromkeys(row for of in columns for row in of.rows) if (row in told) == oracles
+    ]
 
 
 def verdict(column: Column, row: str) -> Verdict | None:
     """The cell of a row; None if the column has no such arm, or no figures of it."""
     arm = column.rows.get(row, "")
-    if arm not in column.figures:
+    found, rival = column.figures.get(arm), column.figures.get(column.rival)
+    if found is None:
         return None
-    found, rival = column.figures[arm], column.figures.get(column.rival)
-    best, seeds = column.best, len(column.seeds)
-    if row in column.oracles or best is None:
-        return Verdict(arm, found.mean, seeds, "", None, None)
-    regret_pp = round(100 * (best - found.mean), DECIMALS)
-    if arm == column.rival or rival is None:
-        return Verdict(arm, found.mean, seeds, "" if rival is None else RIVAL, None, regret_pp)
-    has_trigger = found.has_trigger or rival.has_trigger
-    beside = paired(found.accuracy, rival.accuracy, by_ranks=has_trigger)
-    return Verdict(arm, found.mean, seeds, beside.word, beside, regret_pp)
+    if row in column.oracles:
+        return Verdict(arm, found.mean, len(column.seeds))
+    alone = Verdict(arm, found.mean, len(column.seeds), round(100 * (column.best - found.mean), DECIMALS))
+    if rival is None or arm == column.rival:
+        return alone if rival is None else replace(alone, word=RIVAL)
+    by_ranks = found.has_trigger or rival.has_trigger
+    beside = paired(found.accuracy, rival.accuracy, by_ranks=by_ranks)
+    return replace(alone, word=beside.word, paired=beside)
 
 
 def standing(columns: Sequence[Column], row: str) -> Standing:
     """How a method that is no oracle stands over these columns."""
-    cells = {column.name: found for column in columns if (found := verdict(column, row)) is not None}
-    regrets = {name: found.regret_pp for name, found in cells.items() if found.regret_pp is not None}
-    figures = [column.figures[cells[column.name].arm] for column in columns if column.name in cells]
+    cells = [(column, found) for column in columns if (found := verdict(column, row)) is not None]
+    regrets = {column.name: found.regret_pp for column, found in cells if found.regret_pp is not None}
+    figures = [column.figures[found.arm] for column, found in cells]
     worst_in = max(regrets, key=lambda name: regrets[name], default="")
     return Standing(
-        words={word: sum(found.word == word for found in cells.values()) for word in (*WORDS, RIVAL)},
+        words={word: sum(found.word == word for _, found in cells) for word in (*WORDS, RIVAL)},
         cells=len(cells),
         mean_regret_pp=_mean(list(regrets.values())),
         worst_regret_pp=regrets.get(worst_in),
