@@ -5,9 +5,10 @@ A cell depends on the runs of its method and of the rival alone; only its regret
 is counted from the best of the column.
 
 The words speak of the mean difference where there is a t interval, and of the median where there is none
-(`intervals.py`). 'Level' is said of a true mean, or median, that lies a point or more away from 0 in at most
-2.5 % of all experiments, and 'ahead' of one that is not above 0 in at most 2.5 % (for medians 1.1 % with ten
-seeds); a test simulates it. A median does not show what a trigger does in a minority of the seeds.
+(`intervals.py`). 'Level' is said of a true one of a point or more in at most 2.5 % of all experiments, and so
+is 'ahead' of one that is not above 0 (for medians 1.1 % with ten seeds, of any law in which no single value
+is likely: if most seeds differ by exactly a point, that is within a point); a test simulates it. A median
+does not show what a trigger does in a minority of the seeds.
 """
 
 from __future__ import annotations
