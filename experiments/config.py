@@ -59,7 +59,6 @@ from executor.objectives import OBJECTIVES
 from executor.rules import RULES
 from executor.settings import Batches, BatchNorm, ExecutorSettings
 from experiments.extending import beside, value_at
-from experiments.results.reading.atlas_choice import AtlasChoice
 from experiments.results.reading.not_recorded import DETECTION
 from experiments.results.reading.recorded import (
     MOST_EXPERIMENT_BYTES,
@@ -67,6 +66,7 @@ from experiments.results.reading.recorded import (
     MOST_TARGETS,
     REFERENCE,
     WITHOUT_CLUSTERS,
+    AtlasChoice,
     Target,
     at_threshold,
     is_target,

@@ -318,10 +318,9 @@ def atlas(
 ) -> None:
     """Compare methods over many drifts, in words.
 
-    DIR is the folder of driftscale run FOLDER --out DIR. A row is a method, a column the run directory of a
-    drift; a cell has the mean accuracy of the best use of the method, and ahead, level, behind or open beside
-    the rival of the column. Best uses and rivals are those in [atlas] of the configurations, chosen on other
-    seeds. Below it stand regret and costs. Writes atlas.html, atlas.md and atlas.json into DIR.
+    A row is a method, a column a run directory in the folder DIR. A cell has the mean accuracy of the best
+    use, and ahead, level, behind or open beside the rival; [atlas] of the configurations says both. Writes
+    atlas.html, atlas.md and atlas.json into DIR.
     """
     from experiments.cli.reports import report_atlas
 

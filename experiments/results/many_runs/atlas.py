@@ -11,9 +11,9 @@ from pydantic import ValidationError
 
 from emulator.errors import InputError, naming
 from experiments.results.many_runs.directories import bytes_by_the_horizon, column_names, run_directories
-from experiments.results.reading.atlas_choice import AtlasChoice
 from experiments.results.reading.clusters_in_force import num_clients
 from experiments.results.reading.configured_arms import configured_arms
+from experiments.results.reading.recorded import AtlasChoice
 from experiments.results.reading.run_directory import RunDirectory
 from experiments.results.statistics.atlas.verdicts import Column, Figures
 from experiments.results.statistics.comparisons import Compared, Comparison, Run, comparisons
