@@ -34,6 +34,9 @@ RANKS_NOTE = """\
 Median: with a trigger that may fire in some seeds only, no t interval holds. The interval is from the k-th \
 lowest to the k-th highest difference (k = {ranks}), which holds their median at {levels} whatever the law, \
 and the median stands for the mean; what happens in a minority of the seeds is not in it."""
+FEW_NOTE = """\
+Median: with a trigger that may fire in some seeds only, no t interval holds, and under six seeds have none \
+by ranks: their cells are open."""
 REGRET_NOTE = """\
 Regret is points below the best cell of the column, oracles apart, over the drifts in which a method has a \
 cell. The worst tenth of clients is at the horizon; bytes are those sent in a run, and samples those trained \
@@ -130,15 +133,17 @@ def _texts(columns: Sequence[Column], row: str) -> dict[str, str]:
 def _notes(columns: Sequence[Column]) -> list[str]:
     """The notes below the words: how they are found, on which seeds, beside whom, and what is missing."""
     beside = [found.paired for of in columns for row in methods(columns) if (found := verdict(of, row))]
-    levels = levels_as_text(one.level for one in beside if one and one.by_ranks)
+    ranked = [one.level for one in beside if one and one.by_ranks]
+    levels = levels_as_text(ranked)
     counts = sorted({len(column.seeds) for column in columns})
-    ranks = " or ".join(f"{rank_and_level(count)[0]} of {count}" for count in counts)
+    ranks = " or ".join(f"{rank_and_level(count)[0]} of {count}" for count in counts if count > 5)
     named = {of.rival: ", ".join(one.name for one in columns if one.rival == of.rival) for of in columns}
     rivals = "; ".join(f"{rival} in {names}" for rival, names in named.items())
     chosen = ", ".join(map(str, sorted({seed for column in columns for seed in column.chosen_on})))
     return [
         WORDS_NOTE,
         *([RANKS_NOTE.format(levels=levels, ranks=ranks)] if levels else []),
+        *([FEW_NOTE] if None in ranked else []),
         f"Rivals: {rivals}. Seeds: {' or '.join(map(str, counts))} in each column; best uses and rivals were "
         f"chosen on others ({chosen}).",
         *(note for column in columns for note in _missing(column, columns)),

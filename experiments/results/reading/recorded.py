@@ -61,11 +61,7 @@ class AtlasChoice(Settings):
 
     seeds: tuple[Seed, ...] = Field(min_length=1, description="seeds on which settings and these were chosen")
     rival: str = Field(description="arm that every row is compared with")
-    best: dict[str, str] = Field(
-        default_factory=dict,
-        description="by row, the arm that is its best use",
-        examples=[{"ifca": "ifca+prior"}],
-    )
+    best: dict[str, str] = Field(default_factory=dict, description="by row, the arm that is its best use")
 
     def problem(self, arms: Collection[str]) -> str:
         """What is wrong with it in a configuration with these arms; empty if nothing is."""

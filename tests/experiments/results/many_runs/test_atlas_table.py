@@ -7,7 +7,9 @@ from dataclasses import replace
 import pytest
 
 from experiments.results.many_runs.atlas_table import (
+    FEW_NOTE,
     LIST_NOTE,
+    RANKS_NOTE,
     atlas_json,
     atlas_tables,
     counted,
@@ -84,6 +86,16 @@ def test_the_notes_say_ranks_and_coverage_rivals_seeds_and_what_is_missing() -> 
     assert "Missing in mass: apfl is no arm of the file." in notes
     without = " ".join(atlas_tables([column("mass", {"avg": 0.5, "ifca": 0.6})])["words"].notes)
     assert "Median:" not in without
+
+
+def test_under_six_seeds_with_a_trigger_the_note_says_why_they_are_open() -> None:
+    few = column("mass", {"avg": 0.5, "fielding": 0.6}, seeds=5)
+    tables = atlas_tables([few])
+    assert in_lines(tables["words"].table)[1][1] == ["fielding", "60.0, open, median, +10.0"]
+    assert [note for note in tables["words"].notes if note.startswith("Median")] == [FEW_NOTE]
+    both = atlas_tables([replace(few, name="few"), MASS])["words"].notes
+    assert [note[:40] for note in both if note.startswith("Median")] == [RANKS_NOTE[:40], FEW_NOTE[:40]]
+    assert "(k = 1 of 6)" in both[1]
 
 
 def test_the_worst_tenth_is_a_column_where_it_is_logged() -> None:
