@@ -42,7 +42,6 @@ from experiments.results.reading.run_directory import RunDirectory
 from experiments.results.statistics.detection.curves import curves_of
 from experiments.results.statistics.summary import Summary
 from experiments.results.tables.detection import at_rates
-from experiments.results.tables.table import NotedTable, TextTable
 
 
 def report_one(path: Path, output: OutputFormat, *, explain: bool = False) -> None:
@@ -195,9 +194,9 @@ def report_atlas(folder: Path, output: OutputFormat, *, explain: bool = False) -
         print_json(atlas_json(name, columns))
         return
     for of, shown in tables.items():
-        in_short = [(row, [replace(cell, note="") for cell in cells]) for row, cells in shown.table.rows]
-        table = TextTable(shown.table.headings, in_short)
-        print_noted(name, NotedTable(shown.title, table, shown.notes if explain or of == "words" else ()))
+        rows = [(row, [replace(cell, note="") for cell in cells]) for row, cells in shown.table.rows]
+        notes = shown.notes if explain or of == "words" else ()
+        print_noted(name, replace(shown, table=replace(shown.table, rows=rows), notes=notes))
     print_path("atlas", folder / "atlas.html")
 
 
