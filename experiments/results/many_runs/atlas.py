@@ -16,12 +16,18 @@ from experiments.results.reading.configured_arms import configured_arms
 from experiments.results.reading.recorded import AtlasChoice
 from experiments.results.reading.run_directory import RunDirectory
 from experiments.results.statistics.atlas.verdicts import Column, Figures
-from experiments.results.statistics.comparisons import Compared, Comparison, Run, comparisons
+from experiments.results.statistics.comparisons import (
+    Compared,
+    Comparison,
+    Run,
+    comparisons,
+    personal_curve,
+)
 from experiments.results.statistics.horizon import common_horizon, seconds_per_round
 from experiments.results.statistics.time_to_accuracy import accuracy_curve
-from experiments.results.tables.accuracy import mean_accuracy
 from experiments.results.tables.clients import worst_tenth
 from experiments.results.tables.costs import TRAINED
+from experiments.results.tables.personal import mean_used_accuracy
 from experiments.results.tables.summary import measure
 
 OF_A_USE = ("name", "baseline", "adaptation")
@@ -121,7 +127,7 @@ def _column(directory: RunDirectory, choice: AtlasChoice, name: str) -> Column:
         rival=choice.rival,
         rows=rows,
         oracles=[row for row, arm in rows.items() if configured[arm].is_oracle],
-        figures={arm.arm: _figures(arm) for arm in arms if arm["mean_accuracy"].mean is not None},
+        figures={arm.arm: found for arm in arms if (found := _figures(arm)) is not None},
     )
 
 
@@ -136,11 +142,16 @@ def _measured(directory: RunDirectory, experiment: Mapping[str, Any]) -> Sequenc
     horizon = common_horizon(runs, curves, asked_s=report.get("horizon_s"))
     measured = [Run.of(run, curve, horizon) for run, curve in zip(runs, curves, strict=True)]
     compared = Compared(comparisons(measured, finished[0], configured), horizon, configured=configured)
-    measure(compared, [mean_accuracy, worst_tenth, TRAINED])
+    measure(compared, [worst_tenth, TRAINED])
     return compared.arms
 
 
-def _figures(arm: Comparison) -> Figures:
+def _figures(arm: Comparison) -> Figures | None:
+    """The figures of an arm; None if it was evaluated too late for some."""
+    accuracy = [found for run in arm.measured if (found := mean_used_accuracy(run)) is not None]
+    if len(accuracy) < len(arm.measured):
+        return None
     sent = [bytes_by_the_horizon(run) for run in arm.measured]
-    samples, tenth = arm[TRAINED.key].mean, arm["worst_tenth"].mean
-    return Figures(arm["mean_accuracy"].per_seed, arm.has_trigger, sum(sent) / len(sent), samples, tenth)
+    is_personal = any(personal_curve(run.log) is not None for run in arm.measured)
+    tenth = None if is_personal else arm["worst_tenth"].mean  # which is of what serves a client
+    return Figures(accuracy, arm.has_trigger, sum(sent) / len(sent), arm[TRAINED.key].mean, tenth)

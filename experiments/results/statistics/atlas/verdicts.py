@@ -38,11 +38,13 @@ class Figures:
     """An arm under a drift, up to the horizon.
 
     Attributes:
-        accuracy: Mean accuracy over time, in [0, 1], by seed.
+        accuracy: Mean accuracy over time of what clients use, in [0, 1], by seed: the personal one, if they
+            have parameters of their own.
         has_trigger: Whether a trigger decides in each run whether all clients are clustered anew.
         sent_bytes: Bytes sent in a run, for training and control, both ways: mean over seeds.
         samples: Samples trained per client, mean over seeds; None if not known.
-        worst_tenth: Mean accuracy of the worst tenth of clients, mean over seeds; None if not logged.
+        worst_tenth: Mean accuracy of the worst tenth of clients, mean over seeds; None if it is not logged,
+            as where they have parameters of their own.
     """
 
     accuracy: list[float]

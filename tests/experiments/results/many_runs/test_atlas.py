@@ -47,6 +47,17 @@ def test_a_column_has_the_figures_of_the_report_by_seed(tmp_path: Path) -> None:
     assert column.shared == {"horizon": "20 s", "participants": 3, "clients": 4}
 
 
+def test_an_arm_with_parameters_of_its_own_is_told_by_what_its_clients_use(tmp_path: Path) -> None:
+    """Their common model may be worse; whom it serves worst says nothing of them."""
+    directory = a_column(tmp_path / "swap", records=with_clients(0.5, 0.75, 0.25, 1.0))
+    for seed in SEEDS:
+        personal = a_run("ifca", seed, [0.53, 0.53], personal_accuracy=0.875, **with_clients(0.1, 0.1, 1, 1))
+        store(directory, replace(personal, header={"num_clients": 4, "num_parameters": 10}))
+    figures = read_one(tmp_path).figures
+    assert (figures["ifca"].accuracy, figures["ifca"].worst_tenth) == ([0.875] * 3, None)
+    assert figures["avg"].worst_tenth == 0.25
+
+
 def test_what_was_not_logged_is_left_out_and_a_report_that_is_not_there_is_not_linked(tmp_path: Path) -> None:
     a_column(tmp_path / "swap")
     column = read_one(tmp_path)
