@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     BeforeValidator,
     Discriminator,
@@ -58,7 +59,6 @@ from executor.models import MODELS
 from executor.objectives import OBJECTIVES
 from executor.rules import RULES
 from executor.settings import Batches, BatchNorm, ExecutorSettings
-from experiments.atlas_choice import AtlasChoice
 from experiments.extending import beside, value_at
 from experiments.results.reading.not_recorded import DETECTION
 from experiments.results.reading.recorded import (
@@ -67,19 +67,21 @@ from experiments.results.reading.recorded import (
     MOST_TARGETS,
     REFERENCE,
     WITHOUT_CLUSTERS,
+    AtlasChoice,
     Target,
     at_threshold,
+    is_finite,
     is_target,
     is_threshold,
     refuse_too_many_runs,
 )
-from experiments.tuning.grid import NamedNumber, TuneSettings
 from experiments.uses import UseOf
 from traces.availability import AVAILABILITIES, AvailabilitySource
 from traces.sources import SOURCES, TraceSource
 
 MOST_BATCH = 10**5
 MOST_KEPT_BYTES = 64 * 10**6
+MOST_TRIED = 5  # values of a key in a tune
 
 THRESHOLDS = "thresholds"
 """The key of a detector with the values of its threshold, at each of which it is played."""
@@ -651,6 +653,31 @@ class Choice(Settings):
         return f"{value!r} is at {'the' if at_edge else 'no'} edge of its grid ({grid}); {remedy}"
 
 
+def _sorted_numbers(values: tuple[Any, ...]) -> tuple[float, ...]:
+    """The values, ascending; ValueError unless they are different finite numbers."""
+    if not all(map(is_finite, values)) or len(set(values)) < len(values):
+        raise ValueError(f"{list(values)!r}: values that are tried must be different finite numbers")
+    return tuple(sorted(values))
+
+
+Tried = Annotated[tuple[Any, ...], Field(min_length=1, max_length=MOST_TRIED)]
+TriedNumbers = Annotated[Tried, AfterValidator(_sorted_numbers)]
+
+
+class Tune(Settings):
+    """What `driftscale tune` tries of every arm. It decides no run, and is not recorded."""
+
+    learning_rate: TriedNumbers = Field(
+        description="values of training.learning_rate that are tried, each with each value of an arm's `tune`"
+    )
+    uses: dict[str, dict[str, Tried]] = Field(
+        default_factory=dict,
+        description="by kind of adaptation in `evaluate_with`, values of its settings: each combination is a "
+        "use of the same training",
+        examples=[{"tuned": {"local_steps": [5, 20], "learning_rate": [0.02, 0.1]}}],
+    )
+
+
 def _at_thresholds(name: str, detector: Any) -> dict[str, Any]:
     """The table of a detector by its name; of one with `thresholds` a table at each, named `at_threshold`."""
     kind = detector.get("kind") if isinstance(detector, Mapping) else None
@@ -765,8 +792,9 @@ class Arm(PartsRow):
         description="whether it is one of the arms without clusters, whose best the others are compared "
         "with; its clusterer must be single",
     )
-    tune: NamedNumber = Field(
+    tune: dict[str, TriedNumbers] = Field(
         {},
+        max_length=1,
         exclude=True,
         description="its one named number, by dotted key below the arm, and the values that `driftscale "
         "tune` tries with each learning rate. It decides no run",
@@ -840,10 +868,8 @@ class Experiment(Settings):
     output: Output = Field(Output(), description="what a run leaves besides its log")
     report: Report = Field(Report(), description="what is compared in the results")
     detection: Detection | None = Field(None, description="how detectors are scored against the truth")
-    atlas: AtlasChoice | None = Field(
-        None, description="how best uses and the rival of a column of `driftscale atlas` were chosen"
-    )
-    tune: TuneSettings | None = Field(
+    atlas: AtlasChoice | None = Field(None, description="what was chosen for a column of `driftscale atlas`")
+    tune: Tune | None = Field(
         None, exclude=True, description="what `driftscale tune` tries. It decides no run"
     )
     chosen: dict[str, Choice] = Field(

@@ -236,7 +236,7 @@ def _pick(table: Table, names: Sequence[str], where: str, said: Table) -> Table:
     """The content of a configuration with the arms of these names alone, in this order.
 
     The published values of the other arms go with them, and a headline on one of them that the configuration
-    has not `said` itself.
+    has not `said` itself. So do their best uses in an atlas, and all of it without its rival.
     """
     arms = table.get("arm")
     arms = arms if isinstance(arms, list | tuple) else ()
@@ -255,6 +255,12 @@ def _pick(table: Table, names: Sequence[str], where: str, said: Table) -> Table:
         others, published = known.keys() - {*names}, report["published"]
         published = {figure: _without(values, others) for figure, values in published.items()}
         picked["report"] = {**report, "published": published}
+    atlas = table.get("atlas")
+    if isinstance(atlas, Mapping) and "atlas" not in said:
+        best = atlas.get("best")
+        uses = best.items() if isinstance(best, Mapping) else ()
+        picked["atlas"] = {**atlas, "best": _without(best, {row for row, arm in uses if arm not in names})}
+        return picked if atlas.get("rival") in names else _without(picked, {"atlas"})
     return picked
 
 

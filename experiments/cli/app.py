@@ -350,6 +350,21 @@ def detection(directory: RunDirectoryOrFolder, output: Format = OutputFormat.TAB
 
 
 @app.command()
+def atlas(
+    directory: RunDirectoryOrFolder, explain: Explain = False, output: Format = OutputFormat.TABLE
+) -> None:
+    """Compare methods over many drifts, in words.
+
+    A row is a method, a column a run directory in the folder DIR. A cell has the mean accuracy of the best
+    use, and ahead, level, behind or open beside the rival; [atlas] of the configurations says both. Writes
+    atlas.html, atlas.md and atlas.json into DIR.
+    """
+    from experiments.cli.reports import report_atlas
+
+    report_atlas(directory, output, explain=explain)
+
+
+@app.command()
 def check(
     config: ConfigOrFolder,
     overrides: Overrides = None,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,8 @@ from experiments.cli.tables import (
     print_summary,
     print_unfinished,
 )
+from experiments.results.many_runs.atlas import read_columns
+from experiments.results.many_runs.atlas_table import atlas_json
 from experiments.results.many_runs.directories import run_directories
 from experiments.results.many_runs.folder_table import (
     TABLE_VERSION,
@@ -31,6 +34,7 @@ from experiments.results.many_runs.folder_table import (
 )
 from experiments.results.many_runs.sections import compared
 from experiments.results.pages import write_plotly, write_results
+from experiments.results.pages.atlas_page import write_atlas
 from experiments.results.pages.folder_page import folder_sentences, write_table
 from experiments.results.pages.sentences import of_sections, sentences
 from experiments.results.reading.not_recorded import DETECTION, NotRecordedError
@@ -177,6 +181,23 @@ def print_detection(path: Path, output: OutputFormat) -> None:
         return
     for name, curves in shown.values():
         print_noted(name, at_rates(curves))
+
+
+def report_atlas(folder: Path, output: OutputFormat, *, explain: bool = False) -> None:
+    """Write the atlas of the run directories in `folder`, and print it, with `explain` with all its notes.
+
+    For the errors see `read_columns`.
+    """
+    name, columns = folder.resolve().name, read_columns(folder)
+    tables = write_atlas(folder, name, columns)
+    if output is OutputFormat.JSON:
+        print_json(atlas_json(name, columns))
+        return
+    for of, shown in tables.items():
+        rows = [(row, [replace(cell, note="") for cell in cells]) for row, cells in shown.table.rows]
+        notes = shown.notes if explain or of == "words" else ()
+        print_noted(name, replace(shown, table=replace(shown.table, rows=rows), notes=notes))
+    print_path("atlas", folder / "atlas.html")
 
 
 def write_results_of(

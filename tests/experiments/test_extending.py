@@ -165,6 +165,19 @@ def test_an_inherited_headline_goes_with_its_arm_and_one_of_its_own_stays() -> N
     assert over(inherited, own)["report"] == {"window": 1, "headline": "a"}
 
 
+def test_inherited_choices_of_an_atlas_go_with_their_arms_and_all_with_the_rival() -> None:
+    best = {"a": "a", "b": "b+prior", "c": "c"}
+    arms = [{"name": name} for name in ("a", "b", "b+prior", "c")]
+    inherited = {"arm": arms, "atlas": {"seeds": [9], "rival": "a", "best": best}}
+    picked = over(inherited, {"arms": ["b+prior", "a"]})
+    assert picked["atlas"] == {"seeds": [9], "rival": "a", "best": {"a": "a", "b": "b+prior"}}
+    assert "atlas" not in over(inherited, {"arms": ["b+prior", "c"]})
+    own = {"arms": ["c"], "atlas": {"rival": "b"}}  # which is refused, as a mistake of its own
+    assert over(inherited, own)["atlas"] == {"seeds": [9], "rival": "b", "best": best}
+    wrong = {**inherited, "atlas": {"rival": "a", "best": 3}}
+    assert over(wrong, {"arms": ["a"]})["atlas"] == wrong["atlas"]
+
+
 def test_nothing_that_was_read_is_changed() -> None:
     tables = {
         "mine.toml": {"extends": "a.toml", "arms": ["a"], "round": {"rounds": 3}},

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Literal
 
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 from coordinator.population import FaultSettings
+from emulator.numbers import Seed
+from emulator.plugins import Settings
 from emulator.storage.bounded import has_controls
 
 MOST_RUNS = 2**15
@@ -49,6 +51,25 @@ MOST_TIMED = 2**14
 LISTS = ("seeds", "arm")
 
 EXPERIMENT_FILE = "experiment.toml"
+
+
+class AtlasChoice(Settings):
+    """What was chosen for a column of the atlas, on seeds that are not reported; it decides no run.
+
+    Arms that differ from the best use of a row in their adaptation alone are no rows.
+    """
+
+    seeds: tuple[Seed, ...] = Field(min_length=1, description="seeds on which settings and these were chosen")
+    rival: str = Field(description="arm that every row is compared with")
+    best: dict[str, str] = Field(default_factory=dict, description="by row, the arm that is its best use")
+
+    def problem(self, arms: Collection[str]) -> str:
+        """What is wrong with it in a configuration with these arms; empty if nothing is."""
+        best = {f"best.{row}": arm for row, arm in self.best.items()}
+        for key, arm in {"rival": self.rival, **best}.items():
+            if arm not in arms:
+                return f"atlas.{key} = {arm!r}: names no arm; choices: {', '.join(arms)}"
+        return ""
 
 
 def require(holds: bool, rule: str) -> None:

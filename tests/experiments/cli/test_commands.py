@@ -626,6 +626,7 @@ def test_profiles_are_reached_through_the_entry_point(driftscale: Driftscale) ->
                 "report ",
                 "check ",
                 "detection ",
+                "atlas ",
                 "parts ",
                 "profiles ",
                 "traces ",

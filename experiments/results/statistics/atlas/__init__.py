@@ -1,0 +1,1 @@
+"""Methods beside a rival, drift by drift."""
