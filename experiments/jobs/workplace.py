@@ -154,8 +154,8 @@ class Workplace:
         Returns:
             A dictionary with the `notes` on the job and its `end`:
 
-            * `done`, to its end or to --until, with `wall_s` and `peak_memory_bytes`, and `failed`, the arms that have
-              if some have, of several that one training serves;
+            * `done`, to its end or to --until, with `wall_s` and `peak_memory_bytes`; if some of several arms
+              that one training serves have failed, with these as `failed`;
             * `failed`, with the reason `why`;
             * `stopped`;
             * `held`: another process is at work on the run, named in `why`;
