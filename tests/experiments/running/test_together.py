@@ -108,9 +108,7 @@ def test_shares_that_clients_report_anyway_are_read_by_another_use_too(
     experiment = parse_experiment(merged(table, changes), name)
     alone = played_alone(experiment, tmp_path / "alone", data)
     runs = played(experiment, tmp_path / "together", data)
-    assert [run.arms for run in runs] == (
-        [("plain",), ("reported",)] if name == "flexcfl" else [("plain", "reported")]
-    )
+    assert [run.arms for run in runs] == [("plain", "reported")]
     assert logs(tmp_path / "together") == alone["log.jsonl"]
 
 
