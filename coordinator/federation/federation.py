@@ -205,7 +205,7 @@ class Federation(Stateful):
         labels: Hearing | None = None
         if parts.of_label_shares is not None:  # for which no reference model is sent
             labels = Hearing(run, parts.of_label_shares, measuring_at(None), self._requests)
-        self._adapting = self._build_adapting(run, labels, ways, parts.adaptation)
+        self._adapting, self._ways = self._build_adapting(run, labels, ways, parts.adaptation), ways
         self._reading = self._requests.reading = Reading(
             self._adapting,
             ways,

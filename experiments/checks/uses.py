@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from coordinator.federation.evaluation.uses import trains_alike
 from coordinator.federation.method import Parts
@@ -39,13 +41,21 @@ def trained_alike(experiment: Experiment, arms: Sequence[str]) -> list[list[str]
     """The `arms` (names) in groups, each of arms of which one training serves all.
 
     The first arm of a group is the one that trains: one whose models are used as they are, if there is one.
+    Arms with different names for the same are trained apart: who has two of them compares their trainings.
     """
     tables = deciding(experiment.resolved())["arm"]
-    groups: dict[str, list[str]] = {}
+    groups: dict[tuple[str, int], list[str]] = {}
+    same: Counter[str] = Counter()
     for name in arms:
-        others = {key: value for key, value in tables[name].items() if key not in ("name", ADAPTATION)}
-        groups.setdefault(json.dumps(others, sort_keys=True, default=str), []).append(name)
+        table = {key: value for key, value in tables[name].items() if key != "name"}
+        same[_text(table)] += 1
+        others = {key: value for key, value in table.items() if key != ADAPTATION}
+        groups.setdefault((_text(others), same[_text(table)]), []).append(name)
     return [part for group in groups.values() for part in _parted(experiment, group)]
+
+
+def _text(table: Mapping[str, Any]) -> str:
+    return json.dumps(table, sort_keys=True, default=str)
 
 
 def _parted(experiment: Experiment, group: Sequence[str]) -> list[list[str]]:

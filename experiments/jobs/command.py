@@ -356,9 +356,10 @@ class _Command:
         if result["end"] == "done":
             self._admission.ends(run, result["peak_memory_bytes"])
             self._queue.took(run, result["wall_s"])
-            state.failures += [run.of([arm]) for arm in result["failed"]]
-            done = [arm for arm in run.arms if arm not in result["failed"]]
-            self._progress.done(run, state.plan.directory.until(done[0], run.seed))
+            failed = result.get("failed", [])
+            state.failures += [run.of([arm]) for arm in failed]
+            done = next(arm for arm in run.arms if arm not in failed)
+            self._progress.done(run, state.plan.directory.until(done, run.seed))
             state.left.discard(run)
             return
         self._admission.ends(run)

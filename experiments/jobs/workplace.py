@@ -154,8 +154,8 @@ class Workplace:
         Returns:
             A dictionary with the `notes` on the job and its `end`:
 
-            * `done`, to its end or to --until, with `wall_s` and `peak_memory_bytes`, and with the arms that
-              `failed`, of several that one training serves;
+            * `done`, to its end or to --until, with `wall_s` and `peak_memory_bytes`; if some of several arms
+              that one training serves have failed, with these as `failed`;
             * `failed`, with the reason `why`;
             * `stopped`;
             * `held`: another process is at work on the run, named in `why`;
@@ -209,7 +209,7 @@ class Workplace:
         arm = next(arm for arm in run.arms if arm not in failed)
         timing = plan.directory.read_timing(arm, run.seed)  # of all attempts at it
         took = {"wall_s": timing.wall_s, "peak_memory_bytes": timing.peak_memory_bytes}
-        return {"end": "done", "failed": list(failed), **took}
+        return {"end": "done", **took, **({"failed": list(failed)} if failed else {})}
 
     def _refuse_to_intrude(self, name: str) -> None:
         """KeyboardInterrupt if another command has locked the run directory by now.

@@ -189,9 +189,9 @@ class Attempt(Generic[P]):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        # The emulation refers to this attempt as its log: break the cycle, so that both, and the world, are
-        # freed at once.
-        del self.emulation
+        # The emulation refers to this attempt as its log, and what builds it may, too: break the cycles, so
+        # that all of them, and the world, are freed at once.
+        del self.emulation, self._build
         self._close()
 
     def append(self, record: RoundRecord) -> None:

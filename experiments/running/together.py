@@ -6,7 +6,7 @@ the log and the checkpoints that it would have alone: any of them may go on with
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from functools import partial
 from types import TracebackType
@@ -60,6 +60,7 @@ class Together:
     Attributes:
         lead: The attempt at the run that trains.
         left: The arms whose runs resume from another round, and so are left as they are.
+        ended: At the end, the error of each other use that has ended alone, by arm.
     """
 
     def __init__(
@@ -73,11 +74,12 @@ class Together:
         first, *others = arms
         self._uses = {arm.name: Use(build_adaptation(arm), partial(self._tell, arm.name)) for arm in others}
         self.lead: Attempt[Emulation] = make_attempt(first, self._emulation, observer)
-        self._others: Mapping[str, Attempt[OtherUse]] = {
+        self._others: dict[str, Attempt[OtherUse]] = {
             arm.name: make_attempt(arm, partial(self._other_use, arm.name), lambda record: None)
             for arm in others
         }
         self.left: list[str] = []
+        self.ended: dict[str, EmulatorError] = {}
         self._entered = ExitStack()
 
     def _emulation(self, log: Log, observers: tuple[Observer, ...], stopwatch: Stopwatch) -> Emulation:
@@ -105,6 +107,10 @@ class Together:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._entered.__exit__(kind, error, trace)
+        self.ended = {arm: use.error for arm, use in self._uses.items() if use.error is not None}
+        # As an attempt does: break the cycles, so that the emulation and the world are freed at once.
+        self._uses.clear()
+        self._others.clear()
 
     @property
     def in_use(self) -> dict[str, tuple[Use, Attempt[OtherUse]]]:
@@ -115,11 +121,6 @@ class Together:
     def attempts(self) -> list[Attempt[Emulation] | Attempt[OtherUse]]:
         """The attempts at work: that which trains, and those of the uses that go on."""
         return [self.lead, *(attempt for _, attempt in self.in_use.values())]
-
-    @property
-    def ended(self) -> dict[str, EmulatorError]:
-        """By arm, the error of each other use that has ended alone."""
-        return {arm: use.error for arm, use in self._uses.items() if use.error is not None}
 
     @property
     def played(self) -> list[Played]:
