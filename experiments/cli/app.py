@@ -229,7 +229,7 @@ def tune(
     jobs: Jobs = None,
     output: Format = OutputFormat.TABLE,
 ) -> None:
-    """Choose the settings, the best use and the rival of each configuration of a folder.
+    """Choose settings, uses and rivals for a folder of configurations.
 
     Each learning rate of [tune] with each value of the one number that an arm names in `tune` is played on
     the first seed; the best three on the others, always with all rounds. The highest mean accuracy over all

@@ -432,8 +432,8 @@ def test_arms_that_are_not_a_list_of_tables_are_refused_with_and_without_parts(a
         (
             {"rond": {}},
             "x.toml: unknown key 'rond'; choices: arm, arms, atlas, checkpoint, chosen, detection, devices, "
-            "executor, extends, faults, name, output, parts, report, round, seeds, trace, training, tune; did "
-            "you mean 'round'?",
+            "executor, extends, faults, name, output, parts, report, round, seeds, trace, training, tune; "
+            "did you mean 'round'?",
         ),
         (
             {"round": {"partcipants": 3}},
