@@ -229,7 +229,7 @@ def tune(
     jobs: Jobs = None,
     output: Format = OutputFormat.TABLE,
 ) -> None:
-    """Choose settings, uses and rivals for a folder of configurations.
+    """Choose the settings of a folder's arms.
 
     Each learning rate of [tune] with each value of the one number that an arm names in `tune` is played on
     the first seed; the best three on the others, always with all rounds. The highest mean accuracy over all
