@@ -792,12 +792,12 @@ class Arm(PartsRow):
         description="whether it is one of the arms without clusters, whose best the others are compared "
         "with; its clusterer must be single",
     )
-    tune: dict[str, TriedNumbers] = Field(
+    tune: dict[str, Tried] = Field(
         {},
         max_length=1,
         exclude=True,
-        description="its one named number, by dotted key below the arm, and the values that `driftscale "
-        "tune` tries with each learning rate. It decides no run",
+        description="its one named number or other setting, by dotted key below it, and the values that "
+        "`driftscale tune` tries with each learning rate. It decides no run",
         examples=[{"clusterer.num_models": [4, 8, 16]}],
     )
 

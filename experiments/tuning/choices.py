@@ -18,7 +18,7 @@ from experiments.tuning.rows import Row, kind_of
 from experiments.uses import EVALUATE_WITH
 
 MARK = "# driftscale tune"
-"""What the first line of such a file begins with, of the defaults that are shipped too."""
+"""What the first line of such a file begins with. Others are not overwritten, unless they have no key."""
 
 BY = "mean accuracy, of the best three on the first seed"
 EDGE = "the values of tune end there"
@@ -57,12 +57,13 @@ def kept_choices(path: Path) -> Table:
     file = chosen_path(path)
     if not is_file(file):
         return {}
-    if not file.read_text(encoding="utf-8").startswith(MARK):
+    table = read_file(file)
+    if table and not file.read_text(encoding="utf-8").startswith(MARK):
         raise InputError(
             f"{file}: is overwritten only if its first line begins with {MARK!r}; move what you have written "
             f"there into {path.name}"
         )
-    return read_file(file)
+    return table
 
 
 def write_choices(
@@ -120,17 +121,17 @@ def _arm(row: Row, choice: Chosen) -> Table:
     """The table of an arm that has what was chosen, and nothing else."""
     arm: Table = {"name": row.name}
     for key in row.grid:
-        _add(arm, choice.setting.tries[0].arm, key.split("."))
-    if row.has_uses:
+        _add(arm, choice.setting.tries[0].arm, {"training": {}, **row.arm}, key.split("."))
+    if EVALUATE_WITH in row.arm:
         arm[EVALUATE_WITH] = {tried.use: tried.adaptation for tried in choice.uses}
     return arm
 
 
-def _add(target: Table, source: Mapping[str, Any], path: Sequence[str]) -> None:
-    """Set the value under `path` as `source` has it; of a list in the path, the whole list."""
+def _add(target: Table, source: Mapping[str, Any], own: Any, path: Sequence[str]) -> None:
+    """Set the value under `path` as `source` has it; of a list, or of a table that is not its `own`, all."""
     first, *rest = path
-    if rest and isinstance(source[first], Mapping):
-        _add(target.setdefault(first, {}), source[first], rest)
+    if rest and isinstance(source[first], Mapping) and first in own:
+        _add(target.setdefault(first, {}), source[first], own[first], rest)
     else:
         target[first] = source[first]
 

@@ -13,7 +13,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from emulator.errors import ConfigurationError, UnknownNameError
+from experiments.extending import beside
 from experiments.reading import set_key
+from experiments.results.reading.recorded import is_finite
 from experiments.uses import ADAPTATION, EVALUATE_WITH, uses_of
 
 RATE = "training.learning_rate"
@@ -50,7 +52,7 @@ class Try:
 class Setting:
     """The values of a row by dotted key below it: its learning rate and its named number; and its tries."""
 
-    values: Mapping[str, float]
+    values: Mapping[str, Any]
     tries: Sequence[Try]
 
 
@@ -59,20 +61,25 @@ class Row:
     """An arm that is tuned.
 
     Attributes:
-        name: Its name.
-        is_baseline: Whether it is one of the arms without clusters, whose best is the rival.
-        has_uses: Whether it has `evaluate_with`.
-        grid: The values of its keys, ascending.
+        arm: Its table.
+        grid: The values of its keys; numbers are ascending.
         use_grids: Those of its adaptations, by kind and setting.
         settings: All combinations of `grid`, the smaller values first.
     """
 
-    name: str
-    is_baseline: bool
-    has_uses: bool
-    grid: Mapping[str, Sequence[float]]
+    arm: Table
+    grid: Mapping[str, Sequence[Any]]
     use_grids: Mapping[str, Mapping[str, Sequence[Any]]]
     settings: Sequence[Setting]
+
+    @property
+    def name(self) -> str:
+        return str(self.arm["name"])
+
+    @property
+    def is_baseline(self) -> bool:
+        """Whether it is one of the arms without clusters, whose best is the rival."""
+        return bool(self.arm.get("baseline"))
 
 
 def names_of(settings: Sequence[Setting]) -> list[str]:
@@ -100,7 +107,7 @@ def rows_of(table: Table, where: str, names: Sequence[str] | None = None) -> lis
         if kind not in kinds:
             raise UnknownNameError(f"kind in {EVALUATE_WITH}", kind, {*kinds}, f"{where}: tune.uses")
     asked = [arm for arm in table["arm"] if names is None or arm["name"] in names]
-    return [_row(arm, table["tune"], where) for arm in asked]
+    return [_row(arm, table, where) for arm in asked]
 
 
 def played_table(table: Table, rows: Sequence[Row], seeds: Sequence[int]) -> Table:
@@ -119,33 +126,56 @@ def kind_of(adaptation: Any) -> Any:
     return adaptation["kind"] if isinstance(adaptation, Mapping) else adaptation
 
 
-def _row(arm: Table, tune: Table, where: str) -> Row:
+def _row(arm: Table, table: Table, where: str) -> Row:
     if not arm.get("tune"):
         raise ConfigurationError(
             f"{where}: arm.{arm['name']}: names no number to tune; add its key below the arm and its values, "
             f'as in tune = {{ "clusterer.num_models" = [4, 8, 16] }}, or leave the arm out with --arms'
         )
-    uses = uses_of(arm, where)
-    has_uses = uses != [arm]
-    grid = {key: sorted(values) for key, values in {RATE: tune["learning_rate"], **arm["tune"]}.items()}
-    use_grids = tune.get("uses", {}) if has_uses else {}
+    tune, uses = table["tune"], [_complete(use, table) for use in uses_of(arm, where)]
+    use_grids = tune.get("uses", {}) if EVALUATE_WITH in arm else {}
+    grid = {key: _in_order(values) for key, values in {RATE: tune["learning_rate"], **arm["tune"]}.items()}
     settings = [
-        Setting(values, [tried for use in uses for tried in _tries(use, values, use_grids)])
+        Setting(values, [tried for use in uses for tried in _tries(use, values, grid, use_grids)])
         for values in _combinations(grid)
     ]
-    return Row(arm["name"], arm.get("baseline", False), has_uses, grid, use_grids, settings)
+    return Row(arm, grid, use_grids, settings)
 
 
-def _tries(use: Table, setting: Mapping[str, float], use_grids: Mapping[str, Any]) -> Iterator[Try]:
+def _complete(arm: Table, table: Table) -> Table:
+    """The arm with the `[parts]` and the settings of `[training]` that it does not name."""
+    training, own = table.get("training", {}), arm.get("training", {})
+    return {**table.get("parts", {}), **arm, "training": {**beside("training", training, own), **own}}
+
+
+def _in_order(values: Sequence[Any]) -> Sequence[Any]:
+    """Numbers ascending; other values as they are given."""
+    return sorted(values) if all(map(is_finite, values)) else values
+
+
+def _tries(
+    use: Table,
+    setting: Mapping[str, Any],
+    grid: Mapping[str, Sequence[Any]],
+    use_grids: Mapping[str, Mapping[str, Sequence[Any]]],
+) -> Iterator[Try]:
     """The arms that play a setting in one use, of which its table is given."""
     name, adaptation = use["name"], use.get(ADAPTATION)
-    for values in _combinations(use_grids.get(kind_of(adaptation), {})):
+    use_grid = use_grids.get(kind_of(adaptation), {})
+    for values in _combinations(use_grid):
         arm = {key: copy.deepcopy(value) for key, value in use.items() if key not in NOT_OF_A_TRY}
-        arm["name"] = "-".join(map(str, (name, *setting.values(), *values.values())))
-        settings = {f"{ADAPTATION}.{key}": value for key, value in values.items()}
-        for key, value in {**setting, **settings}.items():
-            set_key(arm, key, value, f"arm.{name}.tune")
+        every = {**setting, **{f"{ADAPTATION}.{key}": value for key, value in values.items()}}
+        for key, value in every.items():
+            set_key(arm, key, copy.deepcopy(value), f"arm.{name}.tune")
+        grids = [*grid.values(), *use_grid.values()]
+        texts = [_in_a_name(value, of) for value, of in zip(every.values(), grids, strict=True)]
+        arm["name"] = "-".join([name, *texts])
         yield Try(arm["name"], name, arm.get(ADAPTATION), values, arm)
+
+
+def _in_a_name(value: Any, grid: Sequence[Any]) -> str:
+    """A number as it is; of another value its place in the grid."""
+    return str(value) if is_finite(value) else f"v{grid.index(value)}"
 
 
 def _combinations(grid: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:

@@ -20,7 +20,7 @@ def test_values_that_are_tried_are_read_ascending_and_are_not_recorded() -> None
     experiment = small(**with_tune({"learning_rate": [0.2, 0.05]}, NUMBER))
     assert experiment.tune is not None
     assert experiment.tune.learning_rate == (0.05, 0.2)
-    assert experiment.find_arm("fielding").tune == {"clusterer.max_clusters": (2, 3, 4)}
+    assert experiment.find_arm("fielding").tune == {"clusterer.max_clusters": (4, 2, 3)}
     assert "tune" not in experiment.to_toml()
     assert run_identities(experiment.resolved()) == run_identities(small().resolved())
 

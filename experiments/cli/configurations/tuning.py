@@ -89,7 +89,7 @@ def _cells(tuned: Tuned, num_seeds: int) -> Iterator[Cells]:
             yield {
                 "arm": row.name,
                 "rate": f"{rate:g}",
-                "number": f"{number} = {', '.join(f'{value:g}' for value in row.grid[number])}",
+                "number": f"{number} = {', '.join(map(_text, row.grid[number]))}",
                 "first seed (%)": _scores(settings, tuned.first),
                 f"{num_seeds} seeds (%)": _scores(settings, tuned.scores),
                 "chosen": f"{_values(choice.setting)}: {choice.best.use}" if choice and is_here else "",
@@ -105,4 +105,8 @@ def _scores(settings: Sequence[Setting], scores: Scores) -> str:
 
 
 def _values(setting: Setting) -> str:
-    return ", ".join(f"{value:g}" for value in setting.values.values())
+    return ", ".join(map(_text, setting.values.values()))
+
+
+def _text(value: object) -> str:
+    return f"{value:g}" if isinstance(value, int | float) else str(value)

@@ -64,4 +64,4 @@ def row_of(settings: Sequence[Sequence[str]]) -> Row:
         Setting({"k": float(value)}, [Try(name, name.partition("+")[2], None, {}, {}) for name in names])
         for value, names in enumerate(settings)
     ]
-    return Row("row", False, False, {"k": [setting.values["k"] for setting in made]}, {}, made)
+    return Row({"name": "row"}, {"k": [setting.values["k"] for setting in made]}, {}, made)

@@ -11,9 +11,9 @@ from experiments.extending import value_at
 from experiments.reading import load_experiment, read_file, read_table
 from experiments.tuning.choices import chosen_path, kept_choices, without_choices, write_choices
 from experiments.tuning.halving import Chosen, choose
-from experiments.tuning.rows import Row, names_of
+from experiments.tuning.rows import Row, names_of, rows_of
 from tests.experiments.shipping import ship
-from tests.experiments.tuning.hand_made import rows, write_folder
+from tests.experiments.tuning.hand_made import ARMS, rows, write_folder
 
 SEEDS = [100, 101]
 
@@ -84,13 +84,17 @@ def test_without_a_row_that_row_is_kept_as_it_was(tmp_path: Path) -> None:
 def test_a_file_of_ones_own_is_not_overwritten_and_a_default_is(tmp_path: Path) -> None:
     path = write_folder(tmp_path) / "swap.toml"
     chosen_path(path).parent.mkdir()
-    chosen_path(path).write_text("# mine\n")
+    chosen_path(path).write_text("# mine\n[training]\nbatch_size = 5\n")
     with pytest.raises(
         InputError, match="is overwritten only if its first line begins with '# driftscale tune'"
     ):
         kept_choices(path)
-    chosen_path(path).write_text("# driftscale tune writes this file; until then, defaults\n")
-    assert kept_choices(path) == {}
+    for default in (
+        "# Nothing was chosen yet.\n",
+        "# driftscale tune writes this file; until then, defaults\n",
+    ):
+        chosen_path(path).write_text(default)
+        assert kept_choices(path) == {}
     assert (
         write(path, "fedavg", "ifca")
         .read_text()
@@ -131,3 +135,29 @@ def test_what_is_chosen_is_in_the_configuration_that_is_read(tmp_path: Path) -> 
     path = write_folder(tmp_path) / "swap.toml"
     write(path, "fedavg", "ifca")
     assert "chosen" not in read_table(path)
+
+
+def test_of_a_model_that_all_arms_share_the_whole_model_is_written_and_of_an_own_one_what_was_tried(
+    tmp_path: Path,
+) -> None:
+    mlp = {"kind": "mlp", "hidden": [2]}
+    arms = [
+        {"name": "shared", "baseline": True, "tune": {"training.model.hidden": [[4]]}},
+        {
+            "name": "own",
+            "clusterer": "ifca",
+            "training": {"model": mlp},
+            "tune": {"training.model.hidden": [[8]]},
+        },
+    ]
+    changes = {"training": {**ARMS["training"], "model": mlp}, "tune": {"learning_rate": [0.2]}, "arm": arms}
+    path = write_folder(tmp_path, changes) / "swap.toml"
+    chosen = [best(row, 0, 0) for row in rows_of({**ARMS, **changes}, "x.toml")]
+    table = read_toml(write_choices(path, "", SEEDS, chosen, "shared", {}))
+    assert [arm["training"] for arm in table["arm"]] == [
+        {"learning_rate": 0.2, "model": {"kind": "mlp", "hidden": [4]}},
+        {"learning_rate": 0.2, "model": {"hidden": [8]}},
+    ]
+    experiment = load_experiment(path)
+    assert [arm.training.model.settings.hidden for arm in experiment.arm] == [(4,), (8,)]
+    assert [arm.training.batch_size for arm in experiment.arm] == [4, 4]

@@ -24,9 +24,9 @@ def test_a_row_has_each_rate_with_each_value_of_its_number_the_smaller_first() -
     assert ifca.settings[1].tries[0].arm == {
         "name": "ifca-0.05-3",
         "clusterer": {"kind": "ifca", "num_models": 3},
-        "training": {"learning_rate": 0.05},
+        "training": {"model": "linear", "local_steps": 2, "batch_size": 4, "learning_rate": 0.05},
     }
-    assert (ifca.is_baseline, ifca.has_uses) == (False, False)
+    assert not ifca.is_baseline
 
 
 def test_a_use_with_a_grid_has_a_try_for_each_combination_and_other_uses_have_one() -> None:
@@ -37,7 +37,7 @@ def test_a_use_with_a_grid_has_a_try_for_each_combination_and_other_uses_have_on
         ("fedavg+tuned-0.05-1-1", "fedavg+tuned", {"kind": "tuned", "local_steps": 1}),
         ("fedavg+tuned-0.05-1-5", "fedavg+tuned", {"kind": "tuned", "local_steps": 5}),
     ]
-    assert (fedavg.is_baseline, fedavg.has_uses) == (True, True)
+    assert fedavg.is_baseline
 
 
 def test_settings_of_a_use_that_are_not_tried_stay() -> None:
@@ -81,3 +81,21 @@ def test_settings_of_an_adaptation_that_no_arm_is_evaluated_with_are_refused() -
         "x.toml: tune.uses: unknown kind in evaluate_with 'tunned'; choices: none, tuned; did you mean "
         "'tuned'?"
     )
+
+
+def test_other_values_than_numbers_are_tried_in_their_order_and_are_named_by_their_place() -> None:
+    arm = {"name": "wide", "tune": {"training.model.hidden": [[8], [4]]}}
+    table = whole(training={"model": {"kind": "mlp", "hidden": [2]}}, arm=[arm], tune={"uses": {}})
+    table["tune"]["uses"] = {}
+    [wide] = rows_of(table, "x.toml")
+    assert names_of(wide.settings)[:3] == ["wide-0.05-v0", "wide-0.05-v1", "wide-0.2-v0"]
+    tried = [setting.tries[0].arm["training"]["model"] for setting in wide.settings[:2]]
+    assert tried == [{"kind": "mlp", "hidden": [8]}, {"kind": "mlp", "hidden": [4]}]
+
+
+def test_a_part_that_all_arms_share_is_tried_with_its_other_settings() -> None:
+    arm = {"name": "shared", "tune": {"clusterer.num_models": [2]}}
+    table = whole(parts={"clusterer": {"kind": "ifca", "metric": "loss"}}, arm=[arm])
+    table["tune"]["uses"] = {}
+    [shared] = rows_of(table, "x.toml")
+    assert shared.settings[0].tries[0].arm["clusterer"] == {"kind": "ifca", "metric": "loss", "num_models": 2}

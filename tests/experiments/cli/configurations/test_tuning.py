@@ -161,7 +161,7 @@ NUMBER = "clusterer.num_models"
 
 def tuned(chosen: Chosen | None, settings: list[Setting]) -> Tuned:
     """Two rates with two numbers; the last diverged, and the first two were played on both seeds."""
-    row = Row("a", True, False, {RATE: (0.05, 0.2), NUMBER: (2, 4)}, {}, settings)
+    row = Row({"name": "a"}, {RATE: (0.05, 0.2), NUMBER: (2, 4)}, {}, settings)
     column: Any = SimpleNamespace(rows=[row])
     first = {"a-0.05-2": [0.5], "a-0.05-4": [0.75], "a-0.2-2": [0.25], "a-0.2-4": [DIVERGED]}
     return Tuned(column, first, {"a": settings[:2]}, SCORES, {"a": chosen}, "a", Path("chosen/swap.toml"))
