@@ -14,7 +14,7 @@ from experiments.extending import CHOSEN, EXTENDS
 from experiments.reading import read_file
 from experiments.shipped import SUFFIX, is_shipped, name_of, named
 from experiments.tuning.halving import Chosen
-from experiments.tuning.rows import Row, kind_of
+from experiments.tuning.rows import Row, has_uses, kind_of
 from experiments.uses import EVALUATE_WITH
 
 MARK = "# driftscale tune"
@@ -122,7 +122,7 @@ def _arm(row: Row, choice: Chosen) -> Table:
     arm: Table = {"name": row.name}
     for key in row.grid:
         _add(arm, choice.setting.tries[0].arm, {"training": {}, **row.arm}, key.split("."))
-    if EVALUATE_WITH in row.arm:
+    if has_uses(row.arm):
         arm[EVALUATE_WITH] = {tried.use: tried.adaptation for tried in choice.uses}
     return arm
 

@@ -16,7 +16,7 @@ from emulator.errors import ConfigurationError, UnknownNameError
 from experiments.extending import beside
 from experiments.reading import set_key
 from experiments.results.reading.recorded import is_finite
-from experiments.uses import ADAPTATION, EVALUATE_WITH, uses_of
+from experiments.uses import ADAPTATION, EVALUATE_WITH, UseOf, uses_of
 
 RATE = "training.learning_rate"
 
@@ -101,7 +101,7 @@ def rows_of(table: Table, where: str, names: Sequence[str] | None = None) -> lis
     """
     if "tune" not in table:
         raise ConfigurationError(f"{where}: has no [tune]; add it, with learning_rate = [0.05, 0.2, 0.8]")
-    uses = [use for arm in table["arm"] if EVALUATE_WITH in arm for use in uses_of(arm, where)]
+    uses = [use for arm in table["arm"] if has_uses(arm) for use in uses_of(arm, where)]
     kinds = [kind_of(use[ADAPTATION]) for use in uses]
     for kind in table["tune"].get("uses", {}):
         if kind not in kinds:
@@ -121,6 +121,11 @@ def played_table(table: Table, rows: Sequence[Row], seeds: Sequence[int]) -> Tab
     return {**kept, "output": {"models": False}, "report": report, "seeds": [*seeds], "arm": arms}
 
 
+def has_uses(arm: Table) -> bool:
+    """Whether the arm has `evaluate_with`, and was not made of it."""
+    return not isinstance(arm.get(EVALUATE_WITH, UseOf()), UseOf)
+
+
 def kind_of(adaptation: Any) -> Any:
     """The kind of an adaptation as TOML has it: a text, or a table."""
     return adaptation["kind"] if isinstance(adaptation, Mapping) else adaptation
@@ -133,7 +138,7 @@ def _row(arm: Table, table: Table, where: str) -> Row:
             f'as in tune = {{ "clusterer.num_models" = [4, 8, 16] }}, or leave the arm out with --arms'
         )
     tune, uses = table["tune"], [_complete(use, table) for use in uses_of(arm, where)]
-    use_grids = tune.get("uses", {}) if EVALUATE_WITH in arm else {}
+    use_grids = tune.get("uses", {}) if has_uses(arm) else {}
     grid = {key: _in_order(values) for key, values in {RATE: tune["learning_rate"], **arm["tune"]}.items()}
     settings = [
         Setting(values, [tried for use in uses for tried in _tries(use, values, grid, use_grids)])

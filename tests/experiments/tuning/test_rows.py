@@ -7,6 +7,7 @@ import pytest
 from emulator.errors import ConfigurationError, UnknownNameError
 from experiments.config import parse_experiment
 from experiments.tuning.rows import names_of, played_table, rows_of
+from experiments.uses import expanded
 from tests.experiments.small import merged
 from tests.experiments.tuning.hand_made import ARMS, SWAP, rows
 
@@ -99,3 +100,11 @@ def test_a_part_that_all_arms_share_is_tried_with_its_other_settings() -> None:
     table["tune"]["uses"] = {}
     [shared] = rows_of(table, "x.toml")
     assert shared.settings[0].tries[0].arm["clusterer"] == {"kind": "ifca", "metric": "loss", "num_models": 2}
+
+
+def test_an_arm_that_was_made_of_a_use_is_a_row_of_its_own() -> None:
+    table = expanded(whole(), "x.toml")
+    table["tune"]["uses"] = {}
+    made = rows_of(table, "x.toml")
+    assert [row.name for row in made] == ["fedavg", "fedavg+tuned", "ifca"]
+    assert [len(setting.tries) for row in made for setting in row.settings] == [1] * 27
