@@ -66,7 +66,7 @@ def shown(tuned: Tuned, num_seeds: int) -> tuple[list[Cells], list[str]]:
     settings = sum(len(row.settings) for row in tuned.column.rows)
     played = settings + sum(map(len, tuned.finals.values())) * (num_seeds - 1)
     ties = [
-        f"{row}: {_values(choice.setting)} is as good as {'; '.join(map(_values, choice.ties))}, and smaller"
+        f"{row}: {'; '.join(map(_values, [choice.setting, *choice.ties]))} tie; the first is taken"
         for row, choice in tuned.chosen.items()
         if choice is not None and choice.ties
     ]

@@ -66,6 +66,7 @@ def tuned_with(folder: Path, player: Player) -> Tuned:
     return found
 
 
+@pytest.mark.slow
 def test_all_settings_are_played_on_the_first_seed_and_three_of_each_row_on_the_others(
     folder: Path, tmp_path: Path
 ) -> None:
@@ -83,6 +84,7 @@ def test_all_settings_are_played_on_the_first_seed_and_three_of_each_row_on_the_
     assert rounds == {4}
 
 
+@pytest.mark.slow
 def test_a_finished_tune_plays_nothing_and_writes_the_same(folder: Path, tmp_path: Path) -> None:
     first = tuned_with(folder, Player(tmp_path / "out"))
     assert first.file is not None
@@ -93,6 +95,7 @@ def test_a_finished_tune_plays_nothing_and_writes_the_same(folder: Path, tmp_pat
     assert first.file.read_bytes() == text
 
 
+@pytest.mark.slow
 def test_a_tune_that_was_ended_plays_the_rest(folder: Path, tmp_path: Path) -> None:
     class Ended(Player):
         def __call__(self, several: Several) -> None:
@@ -108,6 +111,7 @@ def test_a_tune_that_was_ended_plays_the_rest(folder: Path, tmp_path: Path) -> N
     assert {seed for _, seed in rest.played} == {8, 9}
 
 
+@pytest.mark.slow
 def test_what_diverges_is_worse_than_all_others_and_ends_nothing(folder: Path, tmp_path: Path) -> None:
     found = tuned_with(folder, Player(tmp_path / "out", ("fedavg-0.2",)))
     assert found.first["fedavg-0.2-1"] == [DIVERGED]
@@ -119,6 +123,7 @@ def test_what_diverges_is_worse_than_all_others_and_ends_nothing(folder: Path, t
     assert found.file is not None
 
 
+@pytest.mark.slow
 def test_a_row_of_which_all_diverge_is_not_written(folder: Path, tmp_path: Path) -> None:
     found = tuned_with(folder, Player(tmp_path / "out", ("ifca",)))
     assert found.chosen["ifca"] is None
@@ -126,6 +131,7 @@ def test_a_row_of_which_all_diverge_is_not_written(folder: Path, tmp_path: Path)
     assert "ifca" not in found.file.read_text()
 
 
+@pytest.mark.slow
 def test_where_all_baselines_diverge_there_is_no_rival_and_nothing_is_written(
     folder: Path, tmp_path: Path
 ) -> None:
@@ -143,6 +149,7 @@ def test_a_failure_that_leaves_runs_unfinished_ends_the_tune(folder: Path, tmp_p
         tune(command, read_columns(command, folder)[0], fail)
 
 
+@pytest.mark.slow
 def test_runs_of_another_configuration_are_not_taken_for_those_of_this_one(
     folder: Path, tmp_path: Path
 ) -> None:

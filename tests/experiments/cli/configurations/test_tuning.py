@@ -41,6 +41,7 @@ def with_arm(place: int, changes: Mapping[str, Any]) -> dict[str, Any]:
     return {"arm": arms}
 
 
+@pytest.mark.slow
 def test_it_plays_chooses_writes_and_shows(driftscale: Driftscale, mine: Path) -> None:
     ended = driftscale("tune", "mine", *SEEDS)
     assert ended.code == 0
@@ -187,7 +188,7 @@ def test_a_row_of_the_table_has_a_rate_with_all_values_of_the_number() -> None:
     }
     assert (high["first seed (%)"], high["2 seeds (%)"], high["chosen"]) == ("25.00, diverged", "-, -", "")
     assert notes == [
-        "a: 0.05, 2 is as good as 0.05, 4, and smaller",
+        "a: 0.05, 2; 0.05, 4 tie; the first is taken",
         "rival: a",
         "trainings: 6 of the 8 of the whole grid (75 %)",
         "written: chosen/swap.toml",
@@ -200,6 +201,7 @@ def test_a_row_of_which_all_diverged_has_no_choice() -> None:
     assert len(notes) == 3
 
 
+@pytest.mark.slow
 def test_where_all_settings_of_an_arm_diverge_the_others_are_written_and_it_is_named(
     driftscale: Driftscale, tmp_path: Path
 ) -> None:
