@@ -3,7 +3,8 @@
 Those that are extended come first, in their order, then the configuration itself, and the later value wins:
 tables are merged key by key, arms by their names, and everything else is replaced. A part of another kind
 replaces the whole part, as for --set: the settings were those of the other one. Arms of several uses are
-replaced by these at the end. Works on tables as TOML has them, and reads no file itself; what the tables mean is `config.py`'s.
+replaced by these at the end. Works on tables as TOML has them, and reads no file itself; what the tables
+mean is `config.py`'s.
 """
 
 from __future__ import annotations
