@@ -59,7 +59,7 @@ from executor.models import MODELS
 from executor.objectives import OBJECTIVES
 from executor.rules import RULES
 from executor.settings import Batches, BatchNorm, ExecutorSettings
-from experiments.extending import beside, value_at
+from experiments.extending import UseOf, beside, value_at
 from experiments.results.reading.not_recorded import DETECTION
 from experiments.results.reading.recorded import (
     MOST_EXPERIMENT_BYTES,
@@ -75,7 +75,6 @@ from experiments.results.reading.recorded import (
     is_threshold,
     refuse_too_many_runs,
 )
-from experiments.uses import UseOf
 from traces.availability import AVAILABILITIES, AvailabilitySource
 from traces.sources import SOURCES, TraceSource
 

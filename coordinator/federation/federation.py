@@ -313,9 +313,7 @@ class Federation(Stateful):
             self._solver_state.clients_left(left)
             self._flight.data_changed(changed, left)
         if len(left) > 0:
-            self._arriving.forget(left)
-            for detector in self.parts.detectors.values():
-                detector.forget(left)
+            self._forget(left)
         self._progress.members_changed |= len(joined) + len(left) > 0
         if len(changed) > 0:
             hearing.data_changed(changed, holding, left)
@@ -330,7 +328,8 @@ class Federation(Stateful):
         self._progress.heard(heard, detection=self.settings.log_detection)
         if adapting is not None and before is not None:
             self._progress.heard(adapting.opens(round_, now_s, before, changed, joined, left))
-        self._uses.opens(round_, now_s, others, changed, joined, left)
+        if others:
+            self._uses.opens(round_, now_s, others, changed, joined, left)
         if registering:  # this precedes the emulation: it costs bytes, and no virtual time
             self._requests.open_moment(now_s)
         # Step 3: the clusterer places the clients that joined, and decides which models exist and who belongs
@@ -352,6 +351,12 @@ class Federation(Stateful):
         # Step 4: the memory claims the arrivals for the models that their clients belong to now.
         self._claim(round_)
         return now_s + self._requests.slowest_s
+
+    def _forget(self, left: Ints) -> None:
+        """Let detectors forget the clients that have left."""
+        self._arriving.forget(left)
+        for detector in self.parts.detectors.values():
+            detector.forget(left)
 
     # -- dispatch: participants are selected and sent out --------------------------------------------------
 
@@ -733,7 +738,9 @@ class Federation(Stateful):
         self._divergence.round_closes(round_)
         self._hearing.round_closed(np.array(sorted(set(self._progress.completed)), dtype=np.int64))
         # Step 5: the clients are evaluated, in rounds that are due for it, and the round is recorded.
-        serving = cache(partial(self._serving, round_))
+        serving: Callable[[], InferencePlan] = partial(self._serving, round_)
+        if self._uses.all:  # which ask, too
+            serving = cache(serving)
         try:
             measured, personal = self._measure(round_, now_s, is_last, serving)
             evaluated = measured is not NOT_MEASURED
@@ -760,7 +767,9 @@ class Federation(Stateful):
             in_flight=in_flight,
             clipped=self._clipped() if settings.log_detection else None,
         )
-        for use in self._uses:
+        for use in self._uses.all:
+            if not use.goes_on:
+                continue
             with use.alone():
                 others = self._measure_use(use, round_, measured, serving, is_last)
                 figures = NO_ADAPTATION
@@ -861,7 +870,8 @@ class Federation(Stateful):
                 evaluation = use.adapting.evaluate(round_, plan, clients, samples, is_last=is_last)
         found = of_evaluation(
             evaluation,
-            plan,
+            samples,
+            plan.take(clients).first(),
             self._stream,
             clients,
             log_clients=self.settings.log_client_accuracy,

@@ -12,8 +12,8 @@ from coordinator.federation.method import Parts
 from emulator.errors import ConfigurationError
 from experiments.build import build_parts
 from experiments.config import Arm, Experiment
+from experiments.extending import ADAPTATION, EVALUATE_WITH, WITHOUT
 from experiments.results.reading.deciding import deciding
-from experiments.uses import ADAPTATION, EVALUATE_WITH, WITHOUT
 
 
 def refuse_unfit_use(parts: Parts, arm: Arm) -> None:

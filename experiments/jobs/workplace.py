@@ -26,7 +26,7 @@ from experiments.running.plan import Plan, PlannedRun, Reached
 from experiments.running.runner import draw_world, run_one, told
 from experiments.running.source_files import SourceFiles
 from experiments.running.stop import Stop
-from experiments.running.usage import own_peak_bytes
+from experiments.stopwatch import own_peak_bytes
 
 EVENT_EVERY_S = 0.5
 """Minimum wall seconds between two reports on the rounds of a run."""

@@ -31,8 +31,7 @@ from executor.ranks import Spent
 from experiments.config import Checkpoint
 from experiments.results.reading.run_directory import RunDirectory
 from experiments.running.machine import host_name
-from experiments.running.usage import Usage
-from experiments.stopwatch import Stopwatch
+from experiments.stopwatch import Stopwatch, Usage
 
 FORMAT = 15
 """Version of the checkpoint layout; a checkpoint of another version cannot be resumed."""

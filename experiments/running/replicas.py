@@ -34,8 +34,7 @@ from experiments.locating import Locate
 from experiments.reference import build_measuring, build_reference
 from experiments.running.stop import Stop
 from experiments.running.together import OtherUse
-from experiments.running.usage import own_spent
-from experiments.stopwatch import Stopwatch
+from experiments.stopwatch import Stopwatch, own_spent
 
 
 @contextmanager

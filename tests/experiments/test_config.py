@@ -728,7 +728,9 @@ def assert_survives_a_round_trip(experiment: Experiment) -> None:
     text = experiment.to_toml()
     again = parse_experiment(tomllib.loads(text), "again")
     assert again.resolved() == experiment.resolved()
-    assert again.model_copy(update={"parts": {}}) == experiment.model_copy(update={"parts": {}})
+    arms = tuple(arm.model_copy(update={"evaluate_with": None}) for arm in experiment.arm)
+    written_out = experiment.model_copy(update={"parts": {}, "arm": arms})
+    assert again.model_copy(update={"parts": {}}) == written_out
     assert again.to_toml() == text
 
 

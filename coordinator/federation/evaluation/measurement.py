@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -116,18 +116,17 @@ def measure(
     of each model in each concept, over the test samples of all `clients` that hold data.
     """
     samples = stream.held(clients, "test")
+    plan_of_clients = plan.take(clients)
     with meter("evaluate_s"):
         if evaluate is None:
-            evaluation = executor.evaluate(bank.parameters, plan.take(clients), samples)
+            evaluation = executor.evaluate(bank.parameters, plan_of_clients, samples)
         else:
             evaluation = evaluate(clients, samples)
-        serving = plan.take(clients).first()
+        serving = plan_of_clients.first()
         served = serving >= 0
         measured = vectors.of(clients if served.all() else clients[served])
     distance = measured_distance(vectors.representation)
-    scored, drift = _scored(plan, stream, clients)
-    tested = stream.test_concepts
-    known = drift is not None
+    tested, known = stream.test_concepts, stream.concepts is not None and stream.test_concepts is not None
     of_models: dict[int, list[float]] | None = None
     if score is not None and tested is not None:
         rows = np.flatnonzero(stream.holding[clients])
@@ -135,50 +134,49 @@ def measure(
             scores, _ = score(clients[rows], bank.parameters, samples.take(rows), frozenset({"correct"}))
             of_models = accuracy_by_concept(scores, tested[clients[rows]])
     measurement = Measurement(
+        **of_evaluation(
+            evaluation, samples, serving, stream, clients, log_clients=log_clients, pooled=pooled
+        ),
         mean_client_distance=mean_client_distance(measured, serving[served], distance),
         unclustered_distance=mean_client_distance(measured, np.zeros(len(measured), np.int64), distance),
-        scored_clients=int(scored.sum()),
-        drift_cells=None if drift is None else int(drift.sum()),
         serving=np.append(bank.labels, -1)[plan.first()] if known else None,
         client_label=main_labels(stream.label_histograms(clients)) if log_clients else None,
         accuracy_by_concept=of_models,
     )
-    of_clients = of_evaluation(evaluation, plan, stream, clients, log_clients=log_clients, pooled=pooled)
-    return replace(measurement, **of_clients), evaluation
+    return measurement, evaluation
 
 
 def of_evaluation(
     evaluation: Evaluation,
-    plan: InferencePlan,
+    samples: SampleRanges,
+    serving: Ints,
     stream: SampleStream,
     clients: Ints,
     *,
     log_clients: bool,
     pooled: bool,
 ) -> dict[str, Any]:
-    """The fields of a `Measurement` that follow from the evaluation of `clients`; see `measure`."""
-    scored, drift = _scored(plan, stream, clients)
-    steady = scored if drift is None else scored & ~drift
-    accuracy, samples = evaluation.accuracy, stream.held(clients, "test")
+    """The fields of a `Measurement` that follow from an evaluation of `clients` (n,); see `measure`.
+
+    They hold test `samples`, and the models `serving` (n,) serve them first, -1 for none.
+    """
+    accuracy, scored = evaluation.accuracy, (samples.counts() > 0) & (serving >= 0)
+    now, tested = stream.concepts, stream.test_concepts
+    omitting: dict[str, Any] = {}
+    if now is not None and tested is not None:
+        drift = scored & (now[clients] != tested[clients])
+        steady = scored & ~drift
+        of_steady = float(accuracy[steady].mean()) if steady.any() else None
+        omitting = {"drift_cells": int(drift.sum()), "accuracy_omitting_drift": of_steady}
     return {
         "accuracy": float(accuracy[scored].mean()),
         "accuracy_std": float(accuracy[scored].std()),
         "loss": float(evaluation.loss[scored].mean()),
-        "accuracy_omitting_drift": (
-            float(accuracy[steady].mean()) if drift is not None and steady.any() else None
-        ),
+        "scored_clients": int(scored.sum()),
         "client_accuracy": accuracy.astype(np.float32) if log_clients else None,
         "pooled_accuracy": _pooled(evaluation, samples, scored) if pooled else None,
+        **omitting,
     }
-
-
-def _scored(plan: InferencePlan, stream: SampleStream, clients: Ints) -> tuple[Bools, Bools | None]:
-    """(n,) which of `clients` (n,) are scored, and which of these are drift cells; None: nobody knows."""
-    scored = (stream.held(clients, "test").counts() > 0) & (plan.take(clients).first() >= 0)
-    now, tested = stream.concepts, stream.test_concepts
-    if now is None or tested is None:
-        return scored, None
-    return scored, scored & (now[clients] != tested[clients])
 
 
 def accuracy_by_concept(scores: Scores, concepts: Ints) -> dict[int, list[float]]:

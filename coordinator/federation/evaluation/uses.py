@@ -75,7 +75,7 @@ class Use:
 
 
 class Uses:
-    """The other uses of a run, in the order in which they were given."""
+    """`all` other uses of a run, in the order in which they were given."""
 
     def __init__(
         self,
@@ -84,26 +84,26 @@ class Uses:
         parts: Mapping[str, Stateful],
     ) -> None:
         """`build` makes what applies an adaptation, None for none; `parts` are those that are stored."""
-        self._uses = uses
+        self.all = uses
         for use in uses:
             use.begin(build(use.adaptation), parts)
 
-    def __iter__(self) -> Iterator[Use]:
-        """The uses that go on."""
-        return iter([use for use in self._uses if use.goes_on])
-
     def before_opening(self, round_: int, now_s: float) -> dict[Use, Before]:
         """What each takes note of as `round_` is about to be opened; see `Adapting.before_opening`."""
-        return {use: use.adapting.before_opening(round_, now_s) for use in self if use.adapting is not None}
+        found: dict[Use, Before] = {}
+        for use in self.all:
+            if use.goes_on and use.adapting is not None:
+                found[use] = use.adapting.before_opening(round_, now_s)
+        return found
 
     def opens(
         self, round_: int, now_s: float, before: Mapping[Use, Before], changed: Ints, joined: Ints, left: Ints
     ) -> None:
         """Have each take note that `round_` is opened; see `Adapting.opens`."""
-        for use, noted in before.items():
+        for use in before:
             with use.alone():
                 assert use.adapting is not None
-                use.adapting.opens(round_, now_s, noted, changed, joined, left)
+                use.adapting.opens(round_, now_s, before[use], changed, joined, left)
 
 
 def trains_alike(adaptation: Adaptation) -> bool:

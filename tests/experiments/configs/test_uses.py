@@ -11,10 +11,10 @@ import tomli_w
 from emulator.errors import ConfigurationError, InputError
 from experiments.checks.uses import trained_alike
 from experiments.config import Experiment
+from experiments.extending import expanded
 from experiments.locating import locator
 from experiments.reading import load_experiment
 from experiments.running.plan import check
-from experiments.uses import expanded
 from tests.experiments.small import SMALL, merged
 
 
