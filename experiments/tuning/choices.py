@@ -10,12 +10,11 @@ from typing import Any
 from emulator.errors import ConfigurationError, InputError
 from emulator.storage.bounded import is_file
 from emulator.storage.checkpoints import make_folder, write_durably
-from experiments.extending import CHOSEN, EXTENDS
+from experiments.extending import CHOSEN, EVALUATE_WITH, EXTENDS
 from experiments.reading import read_file
 from experiments.shipped import SUFFIX, is_shipped, name_of, named
 from experiments.tuning.halving import Chosen
 from experiments.tuning.rows import Row, has_uses, kind_of
-from experiments.uses import EVALUATE_WITH
 
 MARK = "# driftscale tune"
 """What the first line of such a file begins with. Others are not overwritten, unless they have no key."""

@@ -11,7 +11,7 @@ from shlex import join, quote
 from typing import Any
 
 from emulator.errors import ConfigurationError, InputError, RunError
-from experiments.extending import merged
+from experiments.extending import expanded, merged
 from experiments.locating import locator
 from experiments.playing.command import RunCommand, Several
 from experiments.reading import SWEEP, read_file, take_first_look
@@ -23,7 +23,6 @@ from experiments.shipped import named, version_identifies
 from experiments.tuning.choices import kept_choices, without_choices, write_choices
 from experiments.tuning.halving import DIVERGED, Chosen, Scores, choose, finalists, rival_of
 from experiments.tuning.rows import Row, Setting, names_of, played_table, rows_of
-from experiments.uses import expanded
 
 
 @dataclass(frozen=True)

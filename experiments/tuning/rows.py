@@ -13,10 +13,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from emulator.errors import ConfigurationError, UnknownNameError
-from experiments.extending import beside
+from experiments.extending import ADAPTATION, EVALUATE_WITH, UseOf, beside, uses_of
 from experiments.reading import set_key
 from experiments.results.reading.recorded import is_finite
-from experiments.uses import ADAPTATION, EVALUATE_WITH, UseOf, uses_of
 
 RATE = "training.learning_rate"
 

@@ -6,8 +6,8 @@ import pytest
 
 from emulator.errors import ConfigurationError, UnknownNameError
 from experiments.config import parse_experiment
+from experiments.extending import expanded
 from experiments.tuning.rows import names_of, played_table, rows_of
-from experiments.uses import expanded
 from tests.experiments.small import merged
 from tests.experiments.tuning.hand_made import ARMS, SWAP, rows
 
