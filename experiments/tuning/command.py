@@ -16,6 +16,7 @@ from experiments.locating import locator
 from experiments.playing.command import RunCommand, Several
 from experiments.reading import SWEEP, read_file, take_first_look
 from experiments.results.reading.run_directory import RunDirectory
+from experiments.results.statistics.comparisons import personal_curve
 from experiments.results.statistics.horizon import stretch
 from experiments.results.statistics.time_to_accuracy import accuracy_curve
 from experiments.running.members import Configuration, Member, load_members, refuse_unknown_arms, with_traces
@@ -140,21 +141,20 @@ def tune(command: RunCommand, columns: Sequence[Column], play: Callable[[Several
 def read_scores(column: Column, settings: Sequence[Setting], seeds: Sequence[int]) -> Scores:
     """The mean accuracies of these settings, as `summary.json` has them; `DIVERGED` of a run that FAILED.
 
+    They are of what clients use: where they have parameters of their own, the mean personal accuracy.
+
     Raises:
         InputError: A run is not finished, was never evaluated, or is damaged.
         RunError: Some run has no evaluation before the horizon.
     """
     directory, names = column.directory, names_of(settings)
-    curves = {
-        (arm, seed): accuracy_curve(directory.read_run(arm, seed), window=1)
-        for arm in names
-        for seed in seeds
-        if directory.failure(arm, seed) is None
-    }
-    if not curves:
+    pairs = [(arm, seed) for arm in names for seed in seeds if directory.failure(arm, seed) is None]
+    runs = {pair: directory.read_run(*pair) for pair in pairs}
+    if not runs:
         return {arm: [DIVERGED] * len(seeds) for arm in names}
+    curves = {pair: accuracy_curve(run, window=1) for pair, run in runs.items()}
     span = stretch(list(curves.values()), column.member.experiment.report.horizon_s)
-    scores = {pair: curve.mean_accuracy(*span) for pair, curve in curves.items()}
+    scores = {pair: (personal_curve(run) or curves[pair]).mean_accuracy(*span) for pair, run in runs.items()}
     known = {pair: score for pair, score in scores.items() if score is not None}
     if len(known) < len(scores):
         raise RunError(
