@@ -184,6 +184,20 @@ def test_a_score_is_the_mean_accuracy_of_the_summary(column: Column) -> None:
     }
 
 
+def test_of_clients_with_parameters_of_their_own_it_is_the_mean_personal_accuracy(tmp_path: Path) -> None:
+    ditto = {"name": "ditto", "solver": ["ditto", "sgd"], "baseline": True, "tune": {"solver.0.pull": [1]}}
+    fedavg = {"name": "fedavg", "tune": {"training.local_steps": [1]}}
+    own = {"tune": {"learning_rate": [0.05], "uses": {}}, "arm": [ditto, fedavg]}
+    folder = write_folder(tmp_path / "mine", own)
+    [column], _ = read_columns(RunCommand(folder, seeds=[7, 8], out=tmp_path / "out"), folder)
+    play(column.member.experiment, column.directory.path)
+    runs = [column.directory.read_run(*pair) for pair in column.directory.reported_pairs()]
+    rows = {row.arm: row for row in summarise_directory(column.directory, runs).rows}
+    scores = read_scores(column, first_settings(column), [7, 8])
+    assert scores == {arm: row["mean_personal_accuracy"].per_seed for arm, row in rows.items()}
+    assert scores["ditto-0.05-1"] != rows["ditto-0.05-1"]["mean_accuracy"].per_seed
+
+
 def test_a_run_that_failed_is_worse_than_all_and_sets_no_horizon(column: Column) -> None:
     fedavg, ifca = first_settings(column)
     alone = read_scores(column, [fedavg], [7])
