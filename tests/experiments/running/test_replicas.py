@@ -81,6 +81,21 @@ def test_what_clients_have_of_their_own_is_kept_by_ranks_as_by_one_process(tmp_p
     assert sum(b'"clients/' in content for content in logs(tmp_path / "alone").values()) == len(arms)
 
 
+def test_several_uses_of_a_training_are_evaluated_by_ranks_as_by_one_process(tmp_path: Path) -> None:
+    kept = {"kind": "tuned", "again": "data"}
+    arms = [{"name": name, "adaptation": use} for name, use in (("a", "none"), ("b", "prior"), ("c", kept))]
+    experiment = small(arm=arms, executor={"chunk": 1})
+    lead(None, experiment, tmp_path / "alone")
+    by_ranks(2, experiment, tmp_path / "together")
+    assert logs(tmp_path / "together") == logs(tmp_path / "alone")
+    plan = plan_run(experiment, tmp_path / "resumed", None, Path, fresh=False)
+    assert [run.arms for run in plan.runs()] == [("a", "b", "c")]
+    run_plan(replace(plan, until=2), Story())
+    story, other = by_ranks(2, experiment, tmp_path / "resumed")
+    assert (("going on", "a", 0, 2) in story.told, other) == (True, None)
+    assert logs(tmp_path / "resumed") == logs(tmp_path / "alone")
+
+
 def test_models_that_ranks_measure_by_concept_are_measured_as_by_one_process(tmp_path: Path) -> None:
     experiment = drifting(seeds=[0], round={"log_model_accuracy": True})
     lead(None, experiment, tmp_path / "alone")
