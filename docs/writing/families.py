@@ -52,27 +52,12 @@ FAMILIES: Mapping[str, Family] = {
     "atlas": Family(
         "The atlas",
         "atlas/rotation",
-        ("fedavg", "ifca", "fielding-gradients", "context", "transformed", "oracle"),
+        ("fedavg", "fielding-gradients", "ifca", "context", "transformed", "oracle"),
         "Half-way images turn in three of four groups. A client that tries eight turns stays at 95 percent, "
         "the oracle falls to 87 and rises to 94. IFCA falls from 96 to 67 and rises to 93, a model with a "
         "context from 96 to 67 and to 89, Fielding by gradients from 94 to 75 and to 89, one model from 96 "
         "to 64 and to 85.",
-        ("--seeds", "0..2", "--arms", "fedavg,ifca,fielding-gradients,context,transformed,oracle"),
-    ),
-    "atlas-phones": Family(
-        "The atlas, on phones that come and go",
-        "atlas-phones/mass",
-        ("fedavg", "fedavg+prior", "fedavg+tuned", "fielding-labels", "fielding-labels+prior", "fedper"),
-        "Half-way nine phones in ten move to other label mixes. Fielding with a prior falls from 70 to 57 "
-        "percent and rises to 67, without one from 69 to 55 and to 64; one model with a prior, or tuned, "
-        "falls from 68 to 60 and rises to 65. One model alone has 44 to 48, own last layers 31 to 49.",
-        (
-            "--seeds",
-            "0..2",
-            "--arms",
-            "fedavg,fedavg+prior,fedavg+tuned,fielding-labels,fielding-labels+prior,fedper",
-        ),
-        is_personal=True,
+        ("--seeds", "0..2", "--arms", "fedavg,fielding-gradients,ifca,context,transformed,oracle"),
     ),
     "dao": Family(
         "Detect-Adapt-Overcome",
@@ -123,6 +108,21 @@ FAMILIES: Mapping[str, Family] = {
         "correct by their own label counts, fall from 74 to between 64 and 68 percent and recover to 70. "
         "Clients alone fall from 70 to 53 and recover too; personal models of Ditto fall from 65 to 39 and "
         "rise to 54, above one model.",
+        is_personal=True,
+    ),
+    "phones": Family(
+        "The atlas, on phones that come and go",
+        "phones/mass",
+        ("fedavg", "fedavg+prior", "fedavg+tuned", "fielding-labels", "fielding-labels+prior", "fedper"),
+        "Half-way nine phones in ten move to other label mixes. Fielding with a prior falls from 70 to 57 "
+        "percent and rises to 67, without one from 69 to 55 and to 64; one model with a prior, or tuned, "
+        "falls from 68 to 60 and rises to 65. One model alone has 44 to 48, own last layers 31 to 49.",
+        (
+            "--seeds",
+            "0..2",
+            "--arms",
+            "fedavg,fedavg+prior,fedavg+tuned,fielding-labels,fielding-labels+prior,fedper",
+        ),
         is_personal=True,
     ),
     "regression": Family(

@@ -69,9 +69,11 @@ PUBLISHED = merged(
         "training": {"start": START},
         "arm": [{"name": "global", "training": {"start": START}}],
         "chosen": {"training.batches": CHOSEN},
+        "atlas": {"seeds": [100], "rival": "global"},
+        "tune": {"learning_rate": [0.1]},
     },
 )
-"""The same with published values, which would need another trace, a file to start from, and a choice."""
+"""The same with published values, which would need another trace, a file to start from, and choices."""
 
 CLASS = {
     "name": "a",

@@ -15,7 +15,7 @@ from emulator.errors import EmulatorError
 from emulator.own_parts import is_own
 from emulator.plugins import FIRST_LOOK
 from experiments.config import Experiment
-from experiments.extending import ARMS, EXTENDS, extended
+from experiments.extending import ARMS, EXTENDS, expanded, extended
 from experiments.reading import SWEEP, read_file, read_table, set_key, take_first_look
 from experiments.remedies.mistakes import mistakes
 from experiments.running.sweep import merged_axes, table_axes
@@ -197,7 +197,7 @@ def _invalid(table: dict[str, Any], state: PageState) -> str:
         return ""
     try:
         with state.registered():
-            Experiment.model_validate(table, context=FIRST_LOOK)
+            Experiment.model_validate(expanded(table, "page"), context=FIRST_LOOK)
     except ValidationError as error:
         if all(problem["type"] == "missing" for problem in error.errors(include_url=False)):
             return ""

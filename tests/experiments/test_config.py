@@ -728,8 +728,8 @@ def assert_survives_a_round_trip(experiment: Experiment) -> None:
     text = experiment.to_toml()
     again = parse_experiment(tomllib.loads(text), "again")
     assert again.resolved() == experiment.resolved()
-    arms = tuple(arm.model_copy(update={"evaluate_with": None}) for arm in experiment.arm)
-    written_out = experiment.model_copy(update={"parts": {}, "arm": arms})
+    arms = tuple(arm.model_copy(update={"evaluate_with": None, "tune": {}}) for arm in experiment.arm)
+    written_out = experiment.model_copy(update={"parts": {}, "tune": None, "arm": arms})
     assert again.model_copy(update={"parts": {}}) == written_out
     assert again.to_toml() == text
 

@@ -77,7 +77,7 @@ def test_without_folders_the_name_of_one_stands_for_nothing(configs: Path, besid
         ("figure-02", "the shipped one is named fielding/figure-02"),
         ("digitz", "the nearest shipped ones: digits, personal/digits (driftscale configs)"),
         ("figure-2", "the nearest shipped ones: fielding/figure-02 (driftscale configs)"),
-        ("covid.toml", "the nearest shipped ones: covid-mnist (driftscale configs)"),
+        ("covid-mnst.toml", "the nearest shipped ones: covid-mnist (driftscale configs)"),
         ("feilding", "the nearest shipped ones: fielding (driftscale configs)"),
         ("my/feddrift", "feddrift is a folder of shipped ones: driftscale configs feddrift lists them"),
         ("nothing-like-it", "driftscale configs lists the shipped ones"),

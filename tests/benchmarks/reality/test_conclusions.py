@@ -1,7 +1,6 @@
 """How conclusions and times to a target are read, on made figures, and that what is played is shipped."""
 
 import math
-import tomllib
 from collections import defaultdict
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,6 +10,7 @@ import pandas as pd
 import pytest
 
 from benchmarks.reality.conclusions import WHAT, Sentence, figures, played, spread, tables, time_cell
+from experiments.reading import read_table
 from experiments.results.statistics.medians import Bounds, exactly
 from experiments.shipped import shipped_files
 
@@ -90,8 +90,7 @@ def test_figures_of_an_arm_are_in_order_of_seeds_and_have_the_mean_round() -> No
 def test_the_arms_are_shipped_ones_and_each_has_its_row_and_its_sentences() -> None:
     arms = []
     for name, what in WHAT["experiment"].items():
-        text = shipped_files()[what["config"]].read_text("utf-8")
-        shipped = {arm["name"] for arm in tomllib.loads(text)["arm"]}
+        shipped = {arm["name"] for arm in read_table(shipped_files()[what["config"]])["arm"]}
         assert set(what["targets"]) <= shipped, name
         arms += [f"{name}/{arm}" for arm in what["targets"]]
     same = {(level, arm): defaultdict(lambda: all_at(1.0)) for level in WHAT["level"] for arm in arms}

@@ -17,7 +17,7 @@ from experiments.shipped import CONFIGS, shipped_file, shipped_files
 from experiments.tuning.command import read_columns
 from experiments.tuning.rows import rows_of
 
-COLUMNS = [name for name in shipped_files() if name.startswith(("atlas/", "atlas-phones/"))]
+COLUMNS = [name for name in shipped_files() if name.startswith(("atlas/", "phones/"))]
 ONLY_SOME = {"transformed", "oracle"}
 """Rows that not every column has in the same form: what a client may undo, and who may be told the truth."""
 
@@ -48,7 +48,7 @@ def test_data_and_ends_follow_virtual_time_so_that_all_arms_reach_the_same_data(
     assert report.horizon_s == rounds.rounds * rounds.seconds_per_round
 
 
-@pytest.mark.parametrize("folder", ["atlas/", "atlas-phones/"])
+@pytest.mark.parametrize("folder", ["atlas/", "phones/"])
 def test_columns_of_a_table_have_the_same_rows_and_rounds(folder: str) -> None:
     first, *others = [table_of(name) for name in COLUMNS if name.startswith(folder)]
     rows = [arm["name"] for arm in first["arm"] if arm["name"] not in ONLY_SOME]

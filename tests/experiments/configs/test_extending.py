@@ -52,7 +52,11 @@ WHOLE = {
 
 
 def test_each_amounts_to_what_it_was() -> None:
-    extending = {name: path for name, path in shipped_files().items() if "extends" in read_toml(path)}
+    """But for the atlas, which every tune changes."""
+    files = {
+        name: path for name, path in shipped_files().items() if not name.startswith(("atlas/", "phones/"))
+    }
+    extending = {name: path for name, path in files.items() if "extends" in read_toml(path)}
     assert {name: _digest(read_table(path)) for name, path in extending.items()} == WHOLE
 
 

@@ -37,8 +37,8 @@ def test_a_draw_in_a_later_round_ends_the_run_with_the_generator_and_the_part(ha
     write(Path(), "selector", "args[2].round == 2 and random.random()", "answer")
     plan = plan_run(experiment := load_experiment(Path("mine.toml")), Path("out"), None, Path, fresh=False)
     world, [run] = build_world(experiment, 0, Path), plan.runs()
-    reason = run_one(plan, run, world, Story(), Stop(), has_threads=has_threads)
-    assert reason == plan.directory.failure(run.arm, 0)
+    failed = run_one(plan, run, world, Story(), Stop(), has_threads=has_threads)
+    assert failed == {run.arm: (reason := plan.directory.failure(run.arm, 0))}
     for words in ("round 2: ", "selector 'my_parts:Mine'", "generator of random", 'view.rng("my purpose")'):
         assert words in str(reason)
 
