@@ -134,6 +134,7 @@ class NotebookProgress(AbstractContextManager["NotebookProgress"]):
         self._cell = cell
         self._left = TimeLeft(runs, earlier_s, at_once, clock)
         self._names = names_of(runs)
+        self._num_runs = sum(len(run.arms) for run in runs)
         self._ended: Counter[str] = Counter()
         self._clock = clock
         self._begun_s = clock()
@@ -143,7 +144,7 @@ class NotebookProgress(AbstractContextManager["NotebookProgress"]):
     def line(self) -> str:
         """How many runs were done so far, and in what wall time; once it has ended, until then."""
         wall_s = self._clock() - self._begun_s if self._wall_s is None else self._wall_s
-        is_stopped = self._wall_s is not None and self._ended.total() < len(self._names)
+        is_stopped = self._wall_s is not None and self._ended.total() < self._num_runs
         ends = {how: count for how, count in self._ended.items() if count}
         if is_stopped or not ends:
             ends = {"done": self._ended["done"]} | ends
@@ -209,11 +210,11 @@ class NotebookProgress(AbstractContextManager["NotebookProgress"]):
         self._cell.note(text)
 
     def _end(self, run: PlannedRun, how: str) -> None:
-        self._ended[how] += 1
+        self._ended[how] += len(run.arms)
         self._show(self._names[run])
 
     def _show(self, what: str) -> None:
         if not self._cell.is_due:
             return
-        runs = f"{self._ended.total()}/{len(self._names)} runs, {outlook(self._left)}"
+        runs = f"{self._ended.total()}/{self._num_runs} runs, {outlook(self._left)}"
         self._cell.status("; ".join(filter(None, [runs, what])), self._left.fraction)

@@ -50,7 +50,7 @@ class Silent:
 
     def failed(self, run: PlannedRun, reason: str) -> None:
         """Show the reason."""
-        self._show(f"{run.arm}, seed {run.seed} failed: {reason}")
+        self._show(f"{run.title} failed: {reason}")
 
     def note(self, text: str) -> None:
         """Show the line."""

@@ -660,13 +660,17 @@ def _sorted_numbers(values: tuple[Any, ...]) -> tuple[float, ...]:
 
 
 Tried = Annotated[tuple[Any, ...], Field(min_length=1, max_length=MOST_TRIED)]
-TriedNumbers = Annotated[Tried, AfterValidator(_sorted_numbers)]
+TriedRates = Annotated[
+    tuple[PositiveFactor, ...],
+    Field(min_length=1, max_length=MOST_TRIED),
+    AfterValidator(_sorted_numbers),
+]
 
 
 class Tune(Settings):
     """What `driftscale tune` tries of every arm. It decides no run, and is not recorded."""
 
-    learning_rate: TriedNumbers = Field(
+    learning_rate: TriedRates = Field(
         description="values of training.learning_rate that are tried, each with each value of an arm's `tune`"
     )
     uses: dict[str, dict[str, Tried]] = Field(
@@ -778,7 +782,7 @@ class Arm(PartsRow):
     training: Training = Field(
         {}, validate_default=True, description="settings of [training] that this arm overrides"
     )
-    evaluate_with: str | tuple[Any, ...] | dict[str, Any] | None = Field(
+    evaluate_with: tuple[Any, ...] | dict[str, Any] | None = Field(
         None,
         exclude=True,
         description="several uses of one training, as arms that differ in their adaptation alone: a list of "
@@ -800,7 +804,7 @@ class Arm(PartsRow):
         examples=[{"clusterer.num_models": [4, 8, 16]}],
     )
 
-    @field_validator("evaluate_with", mode="before")
+    @field_validator("evaluate_with", mode="plain")
     @classmethod
     def _is_expanded(cls, uses: Any) -> Any:
         if not isinstance(uses, UseOf):

@@ -334,4 +334,4 @@ def _is_to_expand(arm: Any) -> bool:
 def _name_of_use(arm: str, use: Any) -> str:
     """The name of a use in a list: that of its arm, with the adaptation unless it is none."""
     kind = use.get("kind", use) if isinstance(use, Mapping) else use
-    return arm if kind == WITHOUT else f"{arm}+{kind}"
+    return arm if kind == WITHOUT else f"{arm}+{str(kind).rpartition(':')[2]}"  # of one's own: its class

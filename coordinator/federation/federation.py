@@ -15,6 +15,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -78,7 +79,6 @@ from emulator.messages import (
     VisitRows,
     Work,
 )
-from emulator.own.code import OwnCodeError
 from emulator.ports import Availability, Executor, Meter, SampleStream, unmeasured
 from emulator.seeding import RandomStreams
 from emulator.storage.runlog import RoundRecord
@@ -741,16 +741,11 @@ class Federation(Stateful):
         serving: Callable[[], InferencePlan] = partial(self._serving, round_)
         if self._uses.all:  # which ask, too
             serving = cache(serving)
-        try:
-            measured, personal = self._measure(round_, now_s, is_last, serving)
-            evaluated = measured is not NOT_MEASURED
-            adaptation = NO_ADAPTATION
-            if self._adapting is not None:
-                adaptation = self._adapting.round_closes(round_, serving, evaluated)
-        except RunError as error:
-            if isinstance(error, OwnCodeError):
-                raise
-            raise UseError(str(error)) from error
+        measured, personal = self._measure(round_, now_s, is_last, serving)
+        evaluated = measured is not NOT_MEASURED
+        adaptation = NO_ADAPTATION
+        if self._adapting is not None:
+            adaptation = self._adapting.round_closes(round_, serving, evaluated)
         settings = self.settings
         record = partial(
             self._progress.record,
@@ -771,7 +766,9 @@ class Federation(Stateful):
             if not use.goes_on:
                 continue
             with use.alone():
-                others = self._measure_use(use, round_, measured, serving, is_last)
+                others = measured
+                if evaluated:
+                    others = replace(measured, **self._evaluated(use, round_, serving(), is_last))
                 figures = NO_ADAPTATION
                 if use.adapting is not None:
                     figures = use.adapting.round_closes(round_, serving, evaluated)
@@ -827,47 +824,38 @@ class Federation(Stateful):
         by_concept = settings.log_model_accuracy and self.parts.adaptation.federates
         if self._adapting is not None:
             evaluate = partial(self._adapting.evaluate, round_, plan, is_last=is_last)
-        measured, evaluation = measure(
-            self._executor,
-            self.bank,
-            plan,
-            self._stream,
-            self._vectors,
-            self.scored_clients,
-            evaluate=evaluate,
-            log_clients=settings.log_client_accuracy,
-            pooled="pooled" in settings.accuracies,
-            score=partial(self._reading.score, round_ + 1) if by_concept else None,
-            meter=self._meter,
-        )
-        self._divergence.refuse(round_, measured.loss or 0.0)
+        try:
+            measured, evaluation = measure(
+                self._executor,
+                self.bank,
+                plan,
+                self._stream,
+                self._vectors,
+                self.scored_clients,
+                evaluate=evaluate,
+                log_clients=settings.log_client_accuracy,
+                pooled="pooled" in settings.accuracies,
+                score=partial(self._reading.score, round_ + 1) if by_concept else None,
+                meter=self._meter,
+            )
+            self._divergence.refuse(round_, measured.loss or 0.0)
+        except RunError as error:
+            raise self._ends(error, round_, plan) from error
         if not self._executor.solver.personal:
             return measured, IMPERSONAL
         clients = self.scored_clients
         with self._meter("evaluate_s"):
             return measured, self._personal.figures(round_, plan.take(clients), clients, evaluation)
 
-    def _measure_use(
-        self,
-        use: Use,
-        round_: int,
-        measured: Measurement,
-        serving: Callable[[], InferencePlan],
-        is_last: bool,
-    ) -> Measurement:
-        """What was `measured`, with the evaluation of the clients in another use.
-
-        Raises RunError if a loss is not finite.
-        """
-        if measured is NOT_MEASURED:
-            return measured
-        clients, plan = self.scored_clients, serving()
+    def _evaluated(self, use: Use, round_: int, plan: InferencePlan, is_last: bool) -> dict[str, Any]:
+        """What the evaluation of the clients in another use says; RunError if a loss is not finite."""
+        clients, adapting = self.scored_clients, use.adapting
         samples = self._stream.held(clients, "test")
         with self._meter("evaluate_s"):
-            if use.adapting is None:
+            if adapting is None:
                 evaluation = self._executor.evaluate(self.bank.parameters, plan.take(clients), samples)
             else:
-                evaluation = use.adapting.evaluate(round_, plan, clients, samples, is_last=is_last)
+                evaluation = adapting.evaluate(round_, plan, clients, samples, is_last=is_last)
         found = of_evaluation(
             evaluation,
             samples,
@@ -878,7 +866,19 @@ class Federation(Stateful):
             pooled="pooled" in self.settings.accuracies,
         )
         self._divergence.refuse(round_, found["loss"])
-        return replace(measured, **found)
+        return found
+
+    def _ends(self, error: RunError, round_: int, plan: InferencePlan) -> RunError:
+        """The `error` of the evaluation of a round: of this use alone, if there are others.
+
+        The others are evaluated, so that those that end at this round, too, are known.
+        """
+        if not self._uses.all:
+            return error
+        for use in filter(attrgetter("goes_on"), self._uses.all):
+            with use.alone():
+                self._evaluated(use, round_, plan, is_last=False)
+        return UseError(str(error))
 
     def _serving(self, round_: int) -> InferencePlan:
         """Which models serve the clients that hold data."""

@@ -10,6 +10,7 @@ from typing import Any
 from coordinator.federation.evaluation.uses import trains_alike
 from coordinator.federation.method import Parts
 from emulator.errors import ConfigurationError
+from emulator.own_parts import is_ours
 from experiments.build import build_parts
 from experiments.config import Arm, Experiment
 from experiments.extending import ADAPTATION, EVALUATE_WITH, WITHOUT
@@ -42,6 +43,7 @@ def trained_alike(experiment: Experiment, arms: Sequence[str]) -> list[list[str]
 
     The first arm of a group is the one that trains: one whose models are used as they are, if there is one.
     Arms with different names for the same are trained apart: who has two of them compares their trainings.
+    So are those with an adaptation of one's own.
     """
     tables = deciding(experiment.resolved())["arm"]
     groups: dict[tuple[str, int], list[str]] = {}
@@ -63,7 +65,12 @@ def _parted(experiment: Experiment, group: Sequence[str]) -> list[list[str]]:
     if len(group) == 1:
         return [list(group)]
     arms = {name: experiment.find_arm(name) for name in group}
-    apart = [name for name, arm in arms.items() if _own_training(build_parts(experiment, arm))]
+    # What an adaptation of one's own does to the models that it is shown, or to a generator, is not known.
+    apart = [
+        name
+        for name, arm in arms.items()
+        if not is_ours(arm.adaptation.part) or _own_training(build_parts(experiment, arm))
+    ]
     together = [name for name in group if name not in apart]
     together.sort(key=lambda name: arms[name].adaptation.kind != WITHOUT)
     return [*([together] if together else []), *([name] for name in apart)]

@@ -377,9 +377,7 @@ class _Command:
                 self._put_back(run)
             case "stopped":
                 if not self._stopping and run.experiment not in self.outcomes:  # its machine shuts down
-                    self._progress.note(
-                        f"{run.arm}, seed {run.seed}: stored by {worker.facts.name}, for another worker"
-                    )
+                    self._progress.note(f"{run.title}: stored by {worker.facts.name}, for another worker")
                 self._put_back(run)
                 self._workers.forget(address)
             case "error":
@@ -423,7 +421,7 @@ class _Command:
         if self._stopping or run.experiment in self.outcomes:
             return
         self._pool.addresses()  # ResumableError if the whole cluster is lost, not only this worker
-        name = f"{run.arm}, seed {run.seed}"
+        name = run.title
         if lost < MOST_LOST:
             self._progress.note(f"{name}: its worker was lost ({why}); resuming from its last checkpoint")
             self._put_back(run)

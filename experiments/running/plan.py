@@ -228,7 +228,8 @@ def plan_run(
     if not directory.experiment_path.is_file():
         _refuse_other_folders(directory)
     chosen = list(dict.fromkeys(arms)) if arms else names
-    alike = trained_alike(experiment, chosen)
+    with naming(where):
+        alike = trained_alike(experiment, chosen)
     plan = Plan(experiment, directory, chosen, locate, file, cell=cell, trial=trial, alike=alike)
     recorded = experiment
     begun: list[tuple[str, int]] = []
@@ -408,7 +409,7 @@ def world_key(experiment: Experiment) -> str:
 
 
 def _united(new: Experiment, old: Experiment, begun: Collection[str], path: Path) -> Experiment:
-    """`new` with the seeds and arms of both.
+    """`new` with the seeds and arms of both, and with what was chosen for either.
 
     Raises ConfigurationError if they differ in a key that affects the results of an arm that has `begun`.
     """
@@ -422,4 +423,5 @@ def _united(new: Experiment, old: Experiment, begun: Collection[str], path: Path
         )
     seeds = tuple(sorted({*old.seeds, *new.seeds}))
     old_arms = [arm for arm in old.arm if arm.name not in {item.name for item in new.arm}]
-    return new.model_copy(update={"seeds": seeds, "arm": (*new.arm, *old_arms)})
+    atlas = new.atlas if old.atlas is None or new.atlas is None else old.atlas.but_for(new.atlas)
+    return new.model_copy(update={"seeds": seeds, "arm": (*new.arm, *old_arms), "atlas": atlas or old.atlas})

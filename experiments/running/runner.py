@@ -177,8 +177,9 @@ def _run_all(plan: Plan, progress: Progress, stop: Stop, ranks: Ranks | None) ->
         failures += [run.of([arm]) for arm in failed]
     if at_work and not failures:
         return RunError(
-            f"{plan.directory.path}: other processes are at work on {len(at_work)} of {len(plan.runs())} "
-            f"runs ({_run_names(at_work)}); give the command again when they have ended"
+            f"{plan.directory.path}: other processes are at work on {_num_arms(at_work)} of "
+            f"{_num_arms(plan.runs())} runs ({_run_names(at_work)}); give the command again when they have "
+            f"ended"
         )
     return failed_runs(plan, failures)
 
@@ -242,10 +243,9 @@ def failed_runs(plan: Plan, failures: Sequence[PlannedRun]) -> FailedRunsError |
     """The error that names `failures`, the runs marked FAILED; None if there are none."""
     if not failures:
         return None
-    total = sum(len(run.arms) for run in plan.runs())
     return FailedRunsError(
-        f"{len(failures)} of {total} runs failed ({_run_names(failures)}); finished runs are kept "
-        f"in {plan.directory.path}"
+        f"{len(failures)} of {_num_arms(plan.runs())} runs failed ({_run_names(failures)}); finished runs "
+        f"are kept in {plan.directory.path}"
     )
 
 
@@ -322,14 +322,15 @@ def _play_some(
     ranks: Ranks | None,
     *how: Any,
 ) -> tuple[Mapping[str, str], list[str]]:
-    """As `_play_together`, whose errors are reasons: of the arm that trains, or of all if training is why."""
+    """As `_play_together`; an error is the reason of all arms, or of those whose evaluation has raised it."""
     try:
         with nullcontext() if ranks is None else ranks.telling(ends=False):
             return _play_together(plan, run, arms, world, progress, stop, ranks, *how)
     except (ResumableError, CheckpointError, ForeignFileError):
         raise
     except UseError as error:
-        return {arms[0]: str(error)}, list(arms[1:])
+        failed = {arms[0]: str(error), **error.others}
+        return failed, [arm for arm in arms if arm not in failed]
     except EmulatorError as error:
         return dict.fromkeys(arms, str(error)), []
 
@@ -396,28 +397,31 @@ def _play_together(
     together = Together(chosen, attempt_at, emulation, observer)
     lead, until = together.lead, experiment.round.stops_at(plan.until)
     progress.begun(run)
-    with (
-        _machine_errors(plan, playing, lead),
-        _reporting_left(run, progress),
-        watch,
-        together,
-        tracking,
-    ):
-        if lead.stored is not None:
-            reached = experiment.round.reached(lead.stored, lead.emulation.clock.now_s)
-            progress.resumed(run, reached)
-        tracking.begin(is_resumed=lead.stored is not None)
-        if not lead.has_closed(until):
-            if ranks is not None:
-                lead_to_play(ranks, first.name, together.states(), until)
-            steps = watch.steps(lead.emulation.steps())
-            _play(together, steps, until, stop if ranks is None else ranks)
-        _end(plan, playing, together, local, progress)
+    try:
+        with (
+            _machine_errors(plan, playing, lead),
+            _reporting_left(run, progress),
+            watch,
+            together,
+            tracking,
+        ):
+            if lead.stored is not None:
+                reached = experiment.round.reached(lead.stored, lead.emulation.clock.now_s)
+                progress.resumed(run, reached)
+            tracking.begin(is_resumed=lead.stored is not None)
+            if not lead.has_closed(until):
+                if ranks is not None:
+                    lead_to_play(ranks, first.name, together.states(), until)
+                steps = watch.steps(lead.emulation.steps())
+                _play(together, steps, until, stop if ranks is None else ranks)
+            _end(plan, playing, together, local, progress)
+    except UseError as error:
+        error.others = together.ended
+        raise
     if until is not None and (rounds := lead.tally.rounds) < until:
         progress.note(f"{playing.title} ended after {rounds} rounds, before --until {until}")
     _note_faults(lead, playing, progress)
-    ended = together.ended.items()
-    return {arm: _told(plan, run.of([arm]), lead.tally.rounds, error) for arm, error in ended}, together.left
+    return together.ended, together.left
 
 
 @contextmanager
@@ -428,7 +432,7 @@ def _machine_errors(plan: Plan, run: PlannedRun, lead: Attempt[Emulation]) -> It
     except (OSError, MemoryError, ResumableError, OwnCodeError) as error:
         # An OSError is the machine's in own code, too: a full disk must not cost the checkpoints.
         if isinstance(error, OwnCodeError) and not isinstance(error.__cause__, OSError):
-            raise UseError(_told(plan, run, lead.tally.rounds, error)) from error
+            raise RunError(f"round {lead.tally.rounds}: {error}{_traced(plan, run, error)}") from error
         last = lead.stored
         how = "begins again" if last is None else f"resumes from its last checkpoint, round {last},"
         raise ResumableError(
@@ -488,19 +492,16 @@ def _note_unkept(plan: Plan, run: PlannedRun, what: str, progress: Progress) -> 
         )
 
 
-def _told(plan: Plan, run: PlannedRun, round_: int, error: EmulatorError) -> str:
-    """An error as the reason of a run; of one of own code, the traceback is written beside its log."""
-    if not isinstance(error, OwnCodeError):
-        return str(error)
-    line = f"round {round_}: {error}"
+def _traced(plan: Plan, run: PlannedRun, error: OwnCodeError) -> str:
+    """Write the traceback of an error that own code has raised beside its log; says where it is."""
     if error.__cause__ is None:
-        return line
+        return ""
     path = plan.directory.run_file(run.arm, run.seed, "traceback.txt")
     try:
         write_durably(path, "".join(traceback.format_exception(error.__cause__)))
     except OSError as problem:
-        return f"{line}; its traceback cannot be written ({problem})"
-    return f"{line}; its traceback is in {path}"
+        return f"; its traceback cannot be written ({problem})"
+    return f"; its traceback is in {path}"
 
 
 def _play(together: Together, steps: Iterator[None], until: int | None, stop: Stop | Ranks) -> None:
@@ -593,6 +594,11 @@ def machine_problem(error: OSError | MemoryError | EmulatorError) -> str:
     if isinstance(error, MemoryError):
         return f"out of memory ({error})" if str(error) else "out of memory"
     return str(error)
+
+
+def _num_arms(runs: Sequence[PlannedRun]) -> int:
+    """The number of (arm, seed) of these runs."""
+    return sum(len(run.arms) for run in runs)
 
 
 def _run_names(runs: Sequence[PlannedRun]) -> str:

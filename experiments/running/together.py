@@ -14,7 +14,6 @@ from typing import Protocol
 
 from coordinator.federation.evaluation.uses import Use
 from emulator.emulation import Emulation, Log, Observer
-from emulator.errors import EmulatorError
 from emulator.messages import VisitRows
 from emulator.storage.runlog import RoundRecord
 from emulator.storage.state_tree import Tree
@@ -79,7 +78,7 @@ class Together:
             for arm in others
         }
         self.left: list[str] = []
-        self.ended: dict[str, EmulatorError] = {}
+        self.ended: dict[str, str] = {}
         self._entered = ExitStack()
 
     def _emulation(self, log: Log, observers: tuple[Observer, ...], stopwatch: Stopwatch) -> Emulation:
@@ -107,7 +106,7 @@ class Together:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._entered.__exit__(kind, error, trace)
-        self.ended = {arm: use.error for arm, use in self._uses.items() if use.error is not None}
+        self.ended = {arm: str(use.error) for arm, use in self._uses.items() if use.error is not None}
         # As an attempt does: break the cycles, so that the emulation and the world are freed at once.
         self._uses.clear()
         self._others.clear()

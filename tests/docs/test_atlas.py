@@ -28,5 +28,6 @@ def test_the_columns_of_all_summaries_are_one_table_on_the_page(tmp_path: Path) 
         stored.append(json.loads(json.dumps(content)))
     text = written(PAGE, "<!-- evidence: atlas/words -->\n", {"atlas": as_evidence(stored)})
     assert (
-        "| method | mass | swap |\n|---|---|---|\n| avg | 50.0, rival | 50.0, rival |\n| ifca | 53.0" in text
+        "| method | mass | swap |\n|---|---|---|\n| avg | 50.0 +prior, rival | 50.0 +prior, rival |\n| ifca | 53.0"
+        in text
     )

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from types import MappingProxyType
 
 from coordinator.adaptations import Adaptation
 from coordinator.federation.evaluation.adapting import Adapting, Before
 from coordinator.federation.stored_parts import StoredParts
 from emulator.arrays import Ints
-from emulator.errors import EmulatorError, ResumableError, RunError
+from emulator.errors import RunError
 from emulator.storage.runlog import RoundRecord
 from emulator.storage.state_tree import Tree
 from emulator.storage.stateful import Stateful
@@ -19,7 +20,12 @@ OF_A_USE = ("adapting", "adaptation")
 
 
 class UseError(RunError):
-    """The error of the use that a run trains for: its other uses may go on."""
+    """The error of the use that a run trains for, in an evaluation: its other uses may go on.
+
+    `others` has the errors of those that have ended, too, by a name of theirs.
+    """
+
+    others: Mapping[str, str] = MappingProxyType({})
 
 
 class Use:
@@ -35,7 +41,7 @@ class Use:
         self.tell = tell
         self.adapting: Adapting | None = None
         self.goes_on = True
-        self.error: EmulatorError | None = None
+        self.error: RunError | None = None
         self._own: Mapping[str, Stateful] = {}
         self._stored = StoredParts({})
 
@@ -51,14 +57,10 @@ class Use:
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Context in which an error ends this use, and nothing else, unless the machine is what failed."""
+        """Context in which a RunError ends this use, and nothing else."""
         try:
             yield
-        except ResumableError:
-            raise
-        except EmulatorError as error:
-            if isinstance(error.__cause__, OSError):
-                raise
+        except RunError as error:
             self.goes_on, self.error = False, error
 
     def state(self) -> dict[str, Tree]:
@@ -111,5 +113,4 @@ def trains_alike(adaptation: Adaptation) -> bool:
 
     One that needs shares of labels must have clients report them anyway (`Parts.always_reports_labels`).
     """
-    reads = adaptation.reads or adaptation.hears or adaptation.reads_updates or adaptation.needs
-    return adaptation.federates and not reads
+    return adaptation.federates and not (adaptation.reads or adaptation.hears or adaptation.needs)

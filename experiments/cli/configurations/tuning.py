@@ -57,7 +57,8 @@ def run_tune(command: RunCommand, given: Path, output: OutputFormat) -> None:
     ]
     if failed:
         raise RunError(
-            f"every setting diverged, so that none is chosen: {abbreviated(failed)}; try smaller rates"
+            f"every setting diverged, so that none is chosen, and what was before stays: "
+            f"{abbreviated(failed)}; try smaller rates"
         )
 
 

@@ -48,10 +48,17 @@ def read_columns(folder: Path) -> list[Column]:
         )
     choices = [choice_of(directory) for directory in directories]
     columns: list[Column] = []
+    known: dict[str, tuple[RunDirectory, Any]] = {}  # what columns share, and the first that has it
     for directory, choice, name in zip(directories, choices, column_names(directories), strict=True):
         with naming(name):
             columns.append(_column(directory, choice, name))
-        _refuse_unlike(directories[0], columns[0], directory, columns[-1])
+        if not {*directories[0].arms()} & {*directory.arms()}:
+            raise _unlike(directories[0], directory, "no arm in common")
+        told = {key: value for key, value in columns[-1].shared.items() if value is not None}
+        for key, value in told.items():
+            one, before = known.setdefault(key, (directory, value))
+            if value != before:
+                raise _unlike(one, directory, f"different {key}, {before} and {value}")
     if not any(column.figures for column in columns):
         raise InputError(f"{folder}: no arm is finished in all its seeds; driftscale run finishes them")
     return columns
@@ -79,30 +86,28 @@ def choice_of(directory: RunDirectory) -> AtlasChoice:
 def rows_of(experiment: Mapping[str, Any], best: Mapping[str, str]) -> dict[str, str]:
     """By row, the arm that is its best use, in the order of the arms of a recorded configuration.
 
-    An arm that has no entry in `best` is a row by itself, unless it differs from that of a row, or from an
-    arm before it, in its adaptation alone.
+    An arm that has no entry in `best` is a row by itself, unless it is a use of another one, "NAME+use": it
+    differs from NAME, or from the best use of the row NAME, in its adaptation alone.
     """
-    trained = {}
+    trained: dict[str, str] = {}
     for arm in experiment["arm"]:
         training = {key: value for key, value in arm.items() if key not in OF_A_USE}
         trained[arm["name"]] = json.dumps(training, sort_keys=True, default=str)
-    taken, order = {trained[arm] for arm in best.values()}, list(trained.values())
-    first = {training: name for name, training in reversed(trained.items()) if training not in taken}
-    rows = {**{name: name for name in first.values()}, **best}
-    return dict(sorted(rows.items(), key=lambda item: order.index(trained[item[1]])))
+    rows, places = dict(best), {name: place for place, name in enumerate(trained)}
+    for name, texts in trained.items():
+        of = name.rpartition("+")[0]
+        is_use = name in best.values() or trained.get(best.get(of, of)) == texts
+        if name not in rows and not is_use:
+            rows[name] = name
+    return dict(sorted(rows.items(), key=lambda item: places.get(item[0], places[item[1]])))
 
 
-def _refuse_unlike(one: RunDirectory, first: Column, two: RunDirectory, other: Column) -> None:
-    """InputError if two run directories cannot be columns of one atlas."""
-    problem = "" if {*one.arms()} & {*two.arms()} else "no arm in common"
-    for key, value in first.shared.items():
-        if value != other.shared[key] and None not in (value, other.shared[key]):
-            problem = problem or f"different {key}, {value} and {other.shared[key]}"
-    if problem:
-        raise InputError(
-            f"{one.experiment_path} and {two.experiment_path} have {problem}; the columns of an atlas have "
-            f"the same: keep them in folders of their own"
-        )
+def _unlike(one: RunDirectory, two: RunDirectory, problem: str) -> InputError:
+    """The error for two run directories that cannot be columns of one atlas."""
+    return InputError(
+        f"{one.experiment_path} and {two.experiment_path} have {problem}; the columns of an atlas have the "
+        f"same: keep them in folders of their own"
+    )
 
 
 def _horizon(experiment: Mapping[str, Any]) -> str:
@@ -127,6 +132,8 @@ def _column(directory: RunDirectory, choice: AtlasChoice, name: str) -> Column:
         rival=choice.rival,
         rows=rows,
         oracles=[row for row, arm in rows.items() if configured[arm].is_oracle],
+        failed=[arm for arm in configured if any(directory.failure(arm, seed) for seed in directory.seeds())],
+        untuned=[row for row in rows if row not in choice.best],
         figures={arm.arm: found for arm in arms if (found := _figures(arm)) is not None},
     )
 

@@ -21,7 +21,15 @@ from typing import Any
 
 from emulator.errors import abbreviated
 from experiments.results.statistics import scales
-from experiments.results.statistics.atlas.verdicts import WORDS, Column, Verdict, methods, standing, verdict
+from experiments.results.statistics.atlas.verdicts import (
+    WORDS,
+    Column,
+    Paired,
+    Verdict,
+    methods,
+    standing,
+    verdict,
+)
 from experiments.results.statistics.medians import levels_as_text, rank_and_level
 from experiments.results.tables.cells import NOTHING, Cell
 from experiments.results.tables.table import NotedTable, TextTable
@@ -46,7 +54,7 @@ LIST_NOTE = """\
 The drifts are a list, not a sample of drifts, so nothing is tested over them; with 20 methods and 12 \
 drifts, mean ranks would have to be 8.6 of at most 19 apart (Nemenyi's critical difference)."""
 
-UNFINISHED = "is not finished in every seed"
+UNFINISHED, FAILED = "is not finished in every seed", "has failed in a seed"
 
 
 def atlas_tables(columns: Sequence[Column]) -> dict[str, NotedTable]:
@@ -80,11 +88,13 @@ def in_lines(table: TextTable) -> tuple[list[str], list[list[str]]]:
     return ["method", *table.headings], rows
 
 
-def shown(found: Verdict | None) -> Cell:
-    """A cell: the accuracy, the word with how it was found, and the difference with its interval."""
+def shown(found: Verdict | None, row: str = "") -> Cell:
+    """A cell: the accuracy and the use, the word with how it was found, the difference with its interval."""
     if found is None:
         return Cell(NOTHING)
-    accuracy, beside = scales.percent_scale(found.mean).bare(found.mean), found.paired
+    use = found.arm.removeprefix(row)
+    accuracy = " ".join(filter(None, [scales.percent_scale(found.mean).bare(found.mean), use]))
+    beside = found.paired
     if beside is None:
         return Cell(accuracy, found.word)
     points = scales.points_scale(beside.centre_pp).bare
@@ -103,7 +113,7 @@ def counted(words: Mapping[str, int], columns: int) -> str:
 
 
 def _by_column(columns: Sequence[Column], rows: Sequence[str]) -> TextTable:
-    cells = [(row, [shown(verdict(column, row)) for column in columns]) for row in rows]
+    cells = [(row, [shown(verdict(column, row), row) for column in columns]) for row in rows]
     return TextTable([column.name for column in columns], cells)
 
 
@@ -132,11 +142,11 @@ def _texts(columns: Sequence[Column], row: str) -> dict[str, str]:
 
 def _notes(columns: Sequence[Column]) -> list[str]:
     """The notes below the words: how they are found, on which seeds, beside whom, and what is missing."""
-    beside = [found.paired for of in columns for row in methods(columns) if (found := verdict(of, row))]
-    ranked = [one.level for one in beside if one and one.by_ranks]
+    ranked = [one.level for of in columns for one in _beside(of, columns) if one.by_ranks]
     levels = levels_as_text(ranked)
     counts = sorted({len(column.seeds) for column in columns})
-    ranks = " or ".join(f"{rank_and_level(count)[0]} of {count}" for count in counts if count > 5)
+    of_ranks = sorted({len(of.seeds) for of in columns if any(one.by_ranks for one in _beside(of, columns))})
+    ranks = " or ".join(f"{rank_and_level(count)[0]} of {count}" for count in of_ranks if count > 5)
     named = {of.rival: ", ".join(one.name for one in columns if one.rival == of.rival) for of in columns}
     rivals = "; ".join(f"{rival} in {names}" for rival, names in named.items())
     chosen = ", ".join(map(str, sorted({seed for column in columns for seed in column.chosen_on})))
@@ -150,12 +160,27 @@ def _notes(columns: Sequence[Column]) -> list[str]:
     ]
 
 
+def _beside(column: Column, columns: Sequence[Column]) -> list[Paired]:
+    """The differences from the rival in a column."""
+    found = [verdict(column, row) for row in methods(columns)]
+    return [one.paired for one in found if one is not None and one.paired is not None]
+
+
+def _why(column: Column, arm: str | None) -> str:
+    """Why an arm has no figures."""
+    if arm is None:
+        return "is no arm of the file"
+    return FAILED if arm in column.failed else UNFINISHED
+
+
 def _missing(column: Column, columns: Sequence[Column]) -> Iterator[str]:
-    """Notes on the words and the cells that a column lacks."""
+    """Notes on the words and the cells that a column lacks, and on what was not tuned."""
+    if column.untuned:
+        yield f"Not tuned in {column.name}: {abbreviated(column.untuned)}."
     if column.rival not in column.figures:
-        yield f"No words in {column.name}: its rival {column.rival} {UNFINISHED}."
+        yield f"No words in {column.name}: its rival {column.rival} {_why(column, column.rival)}."
     every = [*methods(columns), *methods(columns, oracles=True)]
     gone = [row for row in every if verdict(column, row) is None]
     if gone:
-        why = [f"{row} {UNFINISHED if row in column.rows else 'is no arm of the file'}" for row in gone]
+        why = [f"{row} {_why(column, column.rows.get(row))}" for row in gone]
         yield f"Missing in {column.name}: {abbreviated(why)}."

@@ -38,7 +38,10 @@ def render_atlas(name: str, columns: Sequence[Column]) -> str:
         name=name,
         columns=columns,
         groups=[
-            [(row, [(found := verdict(column, row), shown(found)) for column in columns]) for row in rows]
+            [
+                (row, [(found := verdict(column, row), shown(found, row)) for column in columns])
+                for row in rows
+            ]
             for rows in (methods(columns), methods(columns, oracles=True))
         ],
         tables=atlas_tables(columns),

@@ -63,6 +63,10 @@ class AtlasChoice(Settings):
     rival: str = Field(description="arm that every row is compared with")
     best: dict[str, str] = Field(default_factory=dict, description="by row, the arm that is its best use")
 
+    def but_for(self, newer: AtlasChoice) -> AtlasChoice:
+        """The newer choice, and what was chosen here for rows that it does not have."""
+        return newer.model_copy(update={"best": {**self.best, **newer.best}})
+
     def problem(self, arms: Collection[str]) -> str:
         """What is wrong with it in a configuration with these arms; empty if nothing is."""
         best = {f"best.{row}": arm for row, arm in self.best.items()}

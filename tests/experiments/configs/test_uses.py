@@ -40,6 +40,10 @@ def test_a_list_names_each_use_after_its_arm_and_its_adaptation() -> None:
     assert [arm.get("clusterer") for arm in found] == ["ifca"] * 3 + [None]
 
 
+def test_a_list_names_a_use_of_ones_own_by_its_class() -> None:
+    assert [arm["name"] for arm in arms({"name": "a", "evaluate_with": ["my_parts:Mine"]})] == ["a+Mine"]
+
+
 def test_a_table_names_them_itself() -> None:
     found = arms({"name": "a", "baseline": True, "evaluate_with": {"global": "none", "own": "tuned"}})
     assert [(arm["name"], arm["adaptation"], arm["baseline"]) for arm in found] == [

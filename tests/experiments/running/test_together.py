@@ -11,8 +11,10 @@ import numpy as np
 import pytest
 
 from coordinator.adaptations.base import ClientView, Served
+from coordinator.adaptations.prior import Prior
 from coordinator.adaptations.tuned import Tuned
 from emulator.errors import RunError
+from emulator.messages import Evaluation
 from executor.executor import LocalExecutor
 from experiments.config import Experiment, parse_experiment
 from experiments.locating import locator
@@ -224,6 +226,37 @@ def test_training_that_diverges_fails_all_of_its_arms_at_once(tmp_path: Path, da
     directory = RunDirectory(tmp_path)
     assert directory.failure("plain", 0) == directory.failure("prior", 0) is not None
     assert [told[0] for told in story.told] == ["run", "failed"]  # it was tried once
+
+
+def test_what_diverges_in_every_use_at_an_evaluation_is_not_trained_again_for_each(
+    tmp_path: Path, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    evaluate = LocalExecutor.evaluate
+
+    def endless(executor: LocalExecutor, *args: Any) -> Evaluation:
+        found = evaluate(executor, *args)
+        return replace(found, loss=found.loss + np.inf)
+
+    monkeypatch.setattr(LocalExecutor, "evaluate", endless)
+    story = Story()
+    with pytest.raises(FailedRunsError, match=r"^4 of 4 runs failed"):
+        played(of_row("lane", ["plain", "prior", "tuned", "kept"]), tmp_path, data, story)
+    assert [told[0] for told in story.told] == ["run", "failed"]
+    reasons = {RunDirectory(tmp_path).failure(arm, 0) for arm in ("plain", "prior", "tuned", "kept")}
+    assert len(reasons) == 1
+
+
+class OwnPrior(Prior):
+    """An adaptation of somebody else."""
+
+
+def test_an_adaptation_of_ones_own_is_trained_apart(tmp_path: Path, data: Path) -> None:
+    """It may write into the models that it is shown, and its errors are its own."""
+    own = {"kind": f"{__name__}:OwnPrior"}
+    arms = [{"name": name, "adaptation": use} for name, use in (("a", "none"), ("b", "prior"), ("c", own))]
+    experiment = parse_experiment(merged(SMALL, {"arm": arms}), "own")
+    plan = plan_run(experiment, tmp_path, None, locator(data, None), fresh=False)
+    assert [run.arms for run in plan.runs()] == [("a", "b"), ("c",)]
 
 
 def test_arms_of_the_same_name_but_for_nothing_else_are_trained_apart(tmp_path: Path, data: Path) -> None:

@@ -14,7 +14,7 @@ does not show what a trigger does in a minority of the seeds.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from experiments.results.statistics.intervals import Interval, mean_estimate
@@ -73,6 +73,8 @@ class Column:
         rows: By method, the arm that is its best use, in the order of the configuration.
         oracles: Those of the methods that are told the true concepts.
         figures: By arm; there are none of an arm that is not finished in every seed.
+        failed: Arms of which a run has failed.
+        untuned: Methods of which no use was chosen: they have the one that is named as they are.
     """
 
     name: str
@@ -84,6 +86,8 @@ class Column:
     rows: Mapping[str, str]
     oracles: list[str]
     figures: Mapping[str, Figures]
+    failed: list[str] = field(default_factory=list)
+    untuned: list[str] = field(default_factory=list)
 
     @classmethod
     def from_json(cls, entry: Mapping[str, Any]) -> Column:

@@ -211,7 +211,8 @@ def test_where_all_settings_of_an_arm_diverge_the_others_are_written_and_it_is_n
     ended = driftscale("tune", "mine", *SEEDS)
     assert ended.code == 3
     assert ended.err.splitlines()[-1] == (
-        "error: every setting diverged, so that none is chosen: swap: ifca; try smaller rates"
+        "error: every setting diverged, so that none is chosen, and what was before stays: swap: ifca; "
+        "try smaller rates"
     )
     assert load_experiment(tmp_path / "mine" / "swap.toml").find_arm("fedavg").training.learning_rate >= 1e37
     assert "diverged, diverged, diverged" in ended.out

@@ -75,6 +75,13 @@ def test_the_rows_are_best_uses_and_arms_that_are_no_use_of_another_in_the_order
     ]
 
 
+def test_an_arm_with_a_name_of_its_own_is_a_row_though_it_trains_as_another_one_would() -> None:
+    """Such as one that trains otherwise for its adaptation, at rates that another was tuned to."""
+    mine = {**an_arm("avg+relabelled"), "name": "mine"}
+    experiment = {"arm": [an_arm("avg"), an_arm("avg+prior"), mine]}
+    assert rows_of(experiment, {"avg": "avg+prior"}) == {"avg": "avg+prior", "mine": "mine"}
+
+
 def test_a_baseline_is_the_same_method_as_the_arm_beside_it_that_is_none() -> None:
     arms = [{**an_arm("avg"), "baseline": True}, an_arm("avg+prior")]
     assert rows_of({"arm": arms}, {}) == {"avg": "avg"}

@@ -36,10 +36,22 @@ SWAP = column("swap", {"avg": 0.5, "fielding": 0.502, "oracle": 0.9, "apfl": 0.4
 
 def test_a_cell_has_accuracy_word_and_difference_and_says_if_it_is_of_the_median() -> None:
     by_mean = Paired(2.04, (1.5, 2.5), 0.95, by_ranks=False)
-    assert shown(Verdict("a", 0.512, 10, 0.0, "ahead", by_mean)) == Cell("51.2", "ahead", "+2.0 [+1.5, +2.5]")
+    ahead = Verdict("a", 0.512, 10, 0.0, "ahead", by_mean)
+    assert shown(ahead, "a") == Cell("51.2", "ahead", "+2.0 [+1.5, +2.5]")
     by_median = Paired(-2.0, None, None, by_ranks=True)
-    assert shown(Verdict("a", 0.5, 4, 0.0, "open", by_median)) == Cell("50.0", "open, median", "-2.0")
-    assert [shown(Verdict("a", 0.5, 4, 1.0, "rival")).lines, shown(None).lines] == [["50.0", "rival"], ["-"]]
+    behind = Verdict("a+tuned", 0.5, 4, 0.0, "open", by_median)
+    assert shown(behind, "a") == Cell("50.0 +tuned", "open, median", "-2.0")
+    rival = Verdict("other", 0.5, 4, 1.0, "rival")
+    assert [shown(rival, "a").lines, shown(None).lines] == [["50.0 other", "rival"], ["-"]]
+
+
+def test_what_failed_and_what_was_not_tuned_is_told() -> None:
+    figures = {"a": Figures([0.5], has_trigger=False, sent_bytes=1.0, samples=None, worst_tenth=None)}
+    rows = {"a": "a", "b": "b", "c": "c"}
+    column = Column("swap", None, {}, [0], [1], "a", rows, [], figures, failed=["b"], untuned=["c"])
+    notes = "\n".join(atlas_tables([column])["words"].notes)
+    assert "Missing in swap: b has failed in a seed; c is not finished in every seed." in notes
+    assert "Not tuned in swap: c." in notes
 
 
 def test_a_row_reads_as_a_sentence() -> None:
