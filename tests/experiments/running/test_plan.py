@@ -54,6 +54,17 @@ def test_how_it_is_reported_may_change(tmp_path: Path) -> None:
     assert RunDirectory(out).experiment()["report"] == {"window": 2, "targets": []}
 
 
+def test_what_was_chosen_for_arms_that_a_command_leaves_out_is_still_recorded(tmp_path: Path) -> None:
+    arms = [{"name": name} for name in ("a", "a+x", "b")]
+    chosen = {"seeds": [7], "rival": "a", "best": {"a": "a+x", "b": "b"}}
+    play(small(arm=arms, atlas=chosen), tmp_path)
+    play(small(arm=arms[:2], atlas={"seeds": [7], "rival": "a+x", "best": {"a": "a"}}), tmp_path)
+    recorded = RunDirectory(tmp_path).experiment()["atlas"]
+    assert recorded == {"seeds": [7], "rival": "a+x", "best": {"a": "a", "b": "b"}}
+    play(small(arm=arms[:1]), tmp_path)
+    assert RunDirectory(tmp_path).experiment()["atlas"] == recorded
+
+
 def test_runs_that_workers_are_to_play_are_checked_before_the_directory_is_made(tmp_path: Path) -> None:
     out, misfit = tmp_path / "run", small(round={"participants": 99})
 
