@@ -70,7 +70,6 @@ from experiments.results.reading.recorded import (
     AtlasChoice,
     Target,
     at_threshold,
-    is_finite,
     is_target,
     is_threshold,
     refuse_too_many_runs,
@@ -652,10 +651,10 @@ class Choice(Settings):
         return f"{value!r} is at {'the' if at_edge else 'no'} edge of its grid ({grid}); {remedy}"
 
 
-def _sorted_numbers(values: tuple[Any, ...]) -> tuple[float, ...]:
-    """The values, ascending; ValueError unless they are different finite numbers."""
-    if not all(map(is_finite, values)) or len(set(values)) < len(values):
-        raise ValueError(f"{list(values)!r}: values that are tried must be different finite numbers")
+def _ascending(values: tuple[float, ...]) -> tuple[float, ...]:
+    """The values, ascending; ValueError unless they are different."""
+    if len(set(values)) < len(values):
+        raise ValueError(f"{list(values)!r}: values that are tried must be different")
     return tuple(sorted(values))
 
 
@@ -663,7 +662,7 @@ Tried = Annotated[tuple[Any, ...], Field(min_length=1, max_length=MOST_TRIED)]
 TriedRates = Annotated[
     tuple[PositiveFactor, ...],
     Field(min_length=1, max_length=MOST_TRIED),
-    AfterValidator(_sorted_numbers),
+    AfterValidator(_ascending),
 ]
 
 
