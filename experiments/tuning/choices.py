@@ -83,8 +83,6 @@ def write_choices(
         rival: The best arm without clusters.
         kept: The content of the file before, of which other rows are kept.
     """
-    import tomli_w  # which a mistake does not need
-
     names = {row.name for row, _ in chosen}
     best = kept.get("atlas", {}).get("best", {}) | {row.name: choice.best.use for row, choice in chosen}
     others = [arm for arm in kept.get("arm", []) if arm["name"] not in names]
@@ -96,7 +94,9 @@ def write_choices(
     lines = [
         f"{MARK}: written by {command}",
         *("", "[atlas]", f"seeds = {json.dumps([*seeds])}", f"rival = {json.dumps(rival)}"),
-        *(f"best = {_inline(best)}", "", tomli_w.dumps({"arm": arms}), f"[{CHOSEN}]"),
+        *(f"best = {_inline(best)}", ""),
+        *(line for arm in arms for line in ("[[arm]]", *map(" = ".join, _pairs(arm)), "")),
+        f"[{CHOSEN}]",
         *(f"{json.dumps(key)} = {_inline(entry)}" for key, entry in entries.items()),
     ]
     file = chosen_path(path)
@@ -152,9 +152,16 @@ def _entry(value: Any, grid: Sequence[Any], seeds: Sequence[int]) -> Table:
     return {"seeds": [*seeds], "grid": [*grid], "by": BY, **({"edge": EDGE} if is_at_edge else {})}
 
 
-def _inline(entry: Mapping[str, Any]) -> str:
-    """A table of texts, numbers and lists as TOML, on one line: JSON and TOML write these alike."""
-    pairs = (
-        (key if key.isidentifier() else json.dumps(key), json.dumps(value)) for key, value in entry.items()
-    )
-    return f"{{ {', '.join(map(' = '.join, pairs))} }}"
+def _pairs(table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """The keys of a table and their values as TOML has them."""
+    for key, value in table.items():
+        yield (key if key.isidentifier() else json.dumps(key)), _inline(value)
+
+
+def _inline(value: Any) -> str:
+    """A value as TOML has it, on one line: JSON and TOML write texts, numbers and flags alike."""
+    if isinstance(value, Mapping):
+        return f"{{ {', '.join(map(' = '.join, _pairs(value)))} }}"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_inline, value))}]"
+    return json.dumps(value)
