@@ -1,14 +1,13 @@
-"""`python -m docs.writing.atlas` writes the tables of the atlas, from the files of `docs/evidence/atlas/`.
+"""`python -m docs.writing.atlas` writes the tables of atlases, from the files of `docs/evidence/atlas/`.
 
-Each of these is an `atlas.json` of `driftscale atlas`; their columns together are one atlas. Its tables go
-into `docs/evidence/atlas.json`, as typed in, and from there into the page, as those of all evidence.
+Each of these is an `atlas.json` of `driftscale atlas`, by the name that its tables have: those of `NAME.json`
+go into `docs/evidence/NAME.json`, as typed in, and from there into the page, as those of all evidence.
 """
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable
 from typing import Any
 
 from docs.writing.evidence import Evidence, as_text, marked_pages
@@ -21,14 +20,14 @@ PAGE = "docs/atlas.md"
 COMMAND = "driftscale atlas"
 
 
-def summaries() -> list[Evidence]:
-    """The stored summaries, by the order of their files' names."""
-    return [json.loads(path.read_text("utf-8")) for path in sorted(DOCS.glob("evidence/atlas/*.json"))]
+def summaries() -> dict[str, Evidence]:
+    """The stored summaries, by name."""
+    return {path.stem: json.loads(path.read_text("utf-8")) for path in sorted(DOCS.glob("evidence/atlas/*"))}
 
 
-def as_evidence(found: Iterable[Evidence]) -> dict[str, Any]:
-    """The content of `docs/evidence/atlas.json`: the tables of all columns of these summaries."""
-    columns = [Column.from_json(entry) for summary in found for entry in summary["columns"]]
+def as_evidence(summary: Evidence) -> dict[str, Any]:
+    """The content of `docs/evidence/NAME.json`: the tables of a summary."""
+    columns = [Column.from_json(entry) for entry in summary["columns"]]
     lines = {name: in_lines(shown.table) for name, shown in atlas_tables(columns).items()}
     return {
         "typed_in": True,
@@ -42,6 +41,7 @@ def as_evidence(found: Iterable[Evidence]) -> dict[str, Any]:
 if __name__ == "__main__":
     if not (stored := summaries()):
         sys.exit("docs/evidence/atlas: no summary there; copy the atlas.json of driftscale atlas into it")
-    write_durably(DOCS / "evidence/atlas.json", as_text(as_evidence(stored)) + "\n")
+    for name, summary in stored.items():
+        write_durably(DOCS / f"evidence/{name}.json", as_text(as_evidence(summary)) + "\n")
     for page, text in marked_pages().items():
         write_durably(DOCS.parent / page, text)
