@@ -1,13 +1,15 @@
 """`python -m docs.writing.atlas` writes the tables of atlases, from the files of `docs/evidence/atlas/`.
 
 Each of these is an `atlas.json` of `driftscale atlas`, by the name that its tables have: those of `NAME.json`
-go into `docs/evidence/NAME.json`, as typed in, and from there into the page, as those of all evidence.
+go into `docs/evidence/NAME.json`, as typed in, and from there into the page, as those of all evidence. The page
+has the words; differences from the rival, with their intervals, are in the summary and in `atlas.html`.
 """
 
 from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from typing import Any
 
 from docs.writing.evidence import Evidence, as_text, marked_pages
@@ -15,6 +17,7 @@ from docs.writing.pages import DOCS
 from emulator.storage.checkpoints import write_durably
 from experiments.results.many_runs.atlas_table import atlas_tables, in_lines
 from experiments.results.statistics.atlas.verdicts import Column
+from experiments.results.tables.table import TextTable
 
 PAGE = "docs/atlas.md"
 COMMAND = "driftscale atlas"
@@ -28,7 +31,7 @@ def summaries() -> dict[str, Evidence]:
 def as_evidence(summary: Evidence) -> dict[str, Any]:
     """The content of `docs/evidence/NAME.json`: the tables of a summary."""
     columns = [Column.from_json(entry) for entry in summary["columns"]]
-    lines = {name: in_lines(shown.table) for name, shown in atlas_tables(columns).items()}
+    lines = {name: in_lines(_in_short(shown.table)) for name, shown in atlas_tables(columns).items()}
     return {
         "typed_in": True,
         "tables": {
@@ -36,6 +39,12 @@ def as_evidence(summary: Evidence) -> dict[str, Any]:
             for name, (header, rows) in lines.items()
         },
     }
+
+
+def _in_short(table: TextTable) -> TextTable:
+    """The table without the notes of its cells, which have the intervals."""
+    rows = [(row, [replace(cell, note="") for cell in cells]) for row, cells in table.rows]
+    return TextTable(table.headings, rows)
 
 
 if __name__ == "__main__":

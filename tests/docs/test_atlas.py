@@ -28,4 +28,4 @@ def test_a_summary_is_a_table_on_the_page(tmp_path: Path) -> None:
     content = json.loads(json.dumps(atlas_json("drifts", read_columns(tmp_path))))
     text = written(PAGE, "<!-- evidence: drifts/words -->\n", {"drifts": as_evidence(content)})
     rows = ["| method | mass | swap |", "|---|---|---|", "| avg | 50.0 +prior, rival | 50.0 +prior, rival |"]
-    assert "\n".join([*rows, "| ifca | 53.0"]) in text
+    assert "\n".join([*rows, "| ifca | 53.0, ahead | 53.0, ahead |"]) in text
