@@ -1,8 +1,8 @@
 """`python -m docs.writing.atlas` writes the tables of atlases, from the files of `docs/evidence/atlas/`.
 
 Each of these is an `atlas.json` of `driftscale atlas`, by the name that its tables have: those of `NAME.json`
-go into `docs/evidence/NAME.json`, as typed in, and from there into the page, as those of all evidence. The page
-has the words; differences from the rival, with their intervals, are in the summary and in `atlas.html`.
+go into `docs/evidence/NAME.json`, as typed in, and from there into the page, as those of all evidence. The
+page has the words; differences from the rival, with their intervals, are in the summary.
 """
 
 from __future__ import annotations
