@@ -18,7 +18,7 @@ from experiments.tuning.command import read_columns
 from experiments.tuning.rows import rows_of
 
 COLUMNS = [name for name in shipped_files() if name.startswith(("atlas/", "phones/"))]
-ONLY_SOME = {"transformed", "oracle"}
+ONLY_SOME = {"transformed", "oracle", "kernel"}
 """Rows that not every column has in the same form: what a client may undo, and who may be told the truth."""
 
 
@@ -32,7 +32,7 @@ def loaded(name: str) -> Experiment:
 
 
 def test_all_columns_are_there_and_parts_of_them_are_no_configurations() -> None:
-    assert len(COLUMNS) == 6 + 4
+    assert len(COLUMNS) == 11 + 4
     for part in ("atlas/parts/arms", "atlas/chosen/swap"):
         assert part not in shipped_files()
         assert shipped_file(part) is not None
@@ -69,7 +69,7 @@ def test_a_column_has_a_rival_that_is_no_oracle_chosen_on_seeds_that_it_does_not
 def test_every_row_names_what_a_tune_tries_of_it(name: str) -> None:
     rows = rows_of(table_of(name), name)
     assert {row.name for row in rows} >= {"fedavg", "ifca", "alone", "transformed"}
-    assert all(len(row.settings) in (6, 9) for row in rows)
+    assert all(len(row.settings) in (3, 6, 9) for row in rows)
     assert any(row.is_baseline for row in rows)
 
 
