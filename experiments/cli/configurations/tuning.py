@@ -81,16 +81,16 @@ def shown(tuned: Tuned, num_seeds: int) -> tuple[list[Cells], list[str]]:
 
 
 def _cells(tuned: Tuned, num_seeds: int) -> Iterator[Cells]:
-    """A row for each learning rate of each arm, with the values of its named number side by side."""
+    """A row for each learning rate of each arm, with the values of its number, if any, side by side."""
     for row in tuned.column.rows:
-        choice, (_, number) = tuned.chosen[row.name], row.grid
+        choice, numbers = tuned.chosen[row.name], [key for key in row.grid if key != RATE]
         for rate in row.grid[RATE]:
             settings = [setting for setting in row.settings if setting.values[RATE] == rate]
             is_here = choice is not None and choice.setting in settings
             yield {
                 "arm": row.name,
                 "rate": f"{rate:g}",
-                "number": f"{number} = {', '.join(map(_text, row.grid[number]))}",
+                "number": ", ".join(f"{key} = {', '.join(map(_text, row.grid[key]))}" for key in numbers),
                 "first seed (%)": _scores(settings, tuned.first),
                 f"{num_seeds} seeds (%)": _scores(settings, tuned.scores),
                 "chosen": f"{_values(choice.setting)}: {choice.best.use}" if choice and is_here else "",

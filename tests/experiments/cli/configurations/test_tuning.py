@@ -195,6 +195,15 @@ def test_a_row_of_the_table_has_a_rate_with_all_values_of_the_number() -> None:
     ]
 
 
+def test_a_row_of_rates_of_its_own_has_no_further_number() -> None:
+    settings = [Setting({RATE: rate}, [Try(f"a-{rate}", "a", None, {}, {})]) for rate in (30, 100)]
+    column: Any = SimpleNamespace(rows=[Row({"name": "a"}, {RATE: (30, 100)}, {}, settings)])
+    first, scores = {"a-30": [0.5], "a-100": [0.25]}, {"a-30": [0.5, 0.5], "a-100": [0.25, 0.25]}
+    chosen = {"a": choose(settings, scores)}
+    [low, _], _ = shown(Tuned(column, first, {"a": settings}, scores, chosen, "a", Path("mine.toml")), 2)
+    assert (low["number"], low["first seed (%)"], low["chosen"]) == ("", "50.00", "30: a")
+
+
 def test_a_row_of_which_all_diverged_has_no_choice() -> None:
     [low, high], notes = shown(tuned(None, SETTINGS), 2)
     assert low["chosen"] == high["chosen"] == ""
