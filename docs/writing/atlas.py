@@ -29,8 +29,9 @@ def summaries() -> dict[str, Evidence]:
 
 
 def as_evidence(summary: Evidence) -> dict[str, Any]:
-    """The content of `docs/evidence/NAME.json`: the tables of a summary."""
-    columns = [Column.from_json(entry) for entry in summary["columns"]]
+    """The content of `docs/evidence/NAME.json`: the tables of a summary, with columns by their own names."""
+    found = [Column.from_json(entry) for entry in summary["columns"]]
+    columns = [replace(column, name=column.name.removeprefix(f"{summary['name']}-")) for column in found]
     lines = {name: in_lines(_in_short(shown.table)) for name, shown in atlas_tables(columns).items()}
     return {
         "typed_in": True,

@@ -23,7 +23,7 @@ def test_the_stored_tables_are_those_of_the_stored_summary(name: str) -> None:
 
 
 def test_a_summary_is_a_table_on_the_page(tmp_path: Path) -> None:
-    for name in ("mass", "swap"):
+    for name in ("drifts-mass", "drifts-swap"):
         a_column(tmp_path / name)
     content = json.loads(json.dumps(atlas_json("drifts", read_columns(tmp_path))))
     text = written(PAGE, "<!-- evidence: drifts/words -->\n", {"drifts": as_evidence(content)})
