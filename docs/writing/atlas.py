@@ -12,7 +12,7 @@ import sys
 from dataclasses import replace
 from typing import Any
 
-from docs.writing.evidence import Evidence, as_text, marked_pages
+from docs.writing.evidence import MARKED, Evidence, as_text, marked_pages
 from docs.writing.pages import DOCS
 from emulator.storage.checkpoints import write_durably
 from experiments.results.many_runs.atlas_table import atlas_tables, in_lines
@@ -28,16 +28,21 @@ def summaries() -> dict[str, Evidence]:
     return {path.stem: json.loads(path.read_text("utf-8")) for path in sorted(DOCS.glob("evidence/atlas/*"))}
 
 
-def as_evidence(summary: Evidence) -> dict[str, Any]:
-    """The content of `docs/evidence/NAME.json`: the tables of a summary, with columns by their own names."""
+def as_evidence(name: str, summary: Evidence, text: str) -> dict[str, Any]:
+    """The content of `docs/evidence/NAME.json`: those tables of a summary that are marked in the page's text.
+
+    Columns have the names of their drifts alone.
+    """
+    marked = [table for file, table, _ in MARKED.findall(text) if file == name]
     found = [Column.from_json(entry) for entry in summary["columns"]]
     columns = [replace(column, name=column.name.removeprefix(f"{summary['name']}-")) for column in found]
-    lines = {name: in_lines(_in_short(shown.table)) for name, shown in atlas_tables(columns).items()}
+    tables = {table: atlas_tables(columns)[table] for table in marked}
+    lines = {table: in_lines(_in_short(shown.table)) for table, shown in tables.items()}
     return {
         "typed_in": True,
         "tables": {
-            name: {"page": PAGE, "commands": [COMMAND], "header": header, "rows": rows}
-            for name, (header, rows) in lines.items()
+            table: {"page": PAGE, "commands": [COMMAND], "header": header, "rows": rows}
+            for table, (header, rows) in lines.items()
         },
     }
 
@@ -51,7 +56,7 @@ def _in_short(table: TextTable) -> TextTable:
 if __name__ == "__main__":
     if not (stored := summaries()):
         sys.exit("docs/evidence/atlas: no summary there; copy the atlas.json of driftscale atlas into it")
+    page = (DOCS.parent / PAGE).read_text("utf-8")
     for name, summary in stored.items():
-        write_durably(DOCS / f"evidence/{name}.json", as_text(as_evidence(summary)) + "\n")
-    for page, text in marked_pages().items():
-        write_durably(DOCS.parent / page, text)
+        write_durably(DOCS / f"evidence/{name}.json", as_text(as_evidence(name, summary, page)) + "\n")
+    write_durably(DOCS.parent / PAGE, marked_pages()[PAGE])

@@ -18,7 +18,8 @@ from tests.experiments.atlas_runs import a_column
 @pytest.mark.parametrize("name", summaries())
 def test_the_stored_tables_are_those_of_the_stored_summary(name: str) -> None:
     path = ROOT / f"docs/evidence/{name}.json"
-    expected = as_text(as_evidence(summaries()[name])) + "\n"
+    page = (ROOT / PAGE).read_text("utf-8")
+    expected = as_text(as_evidence(name, summaries()[name], page)) + "\n"
     assert path.read_text("utf-8") == expected, "python -m docs.writing.atlas"
 
 
@@ -26,6 +27,7 @@ def test_a_summary_is_a_table_on_the_page(tmp_path: Path) -> None:
     for name in ("drifts-mass", "drifts-swap"):
         a_column(tmp_path / name)
     content = json.loads(json.dumps(atlas_json("drifts", read_columns(tmp_path))))
-    text = written(PAGE, "<!-- evidence: drifts/words -->\n", {"drifts": as_evidence(content)})
+    marked = "<!-- evidence: drifts/words -->\n"
+    text = written(PAGE, marked, {"drifts": as_evidence("drifts", content, marked)})
     rows = ["| method | mass | swap |", "|---|---|---|", "| avg | 50.0 +prior, rival | 50.0 +prior, rival |"]
     assert "\n".join([*rows, "| ifca | 53.0, ahead | 53.0, ahead |"]) in text
