@@ -58,5 +58,6 @@ if __name__ == "__main__":
         sys.exit("docs/evidence/atlas: no summary there; copy the atlas.json of driftscale atlas into it")
     page = (DOCS.parent / PAGE).read_text("utf-8")
     for name, summary in stored.items():
+        write_durably(DOCS / f"evidence/atlas/{name}.json", as_text(summary) + "\n")  # in fewer lines
         write_durably(DOCS / f"evidence/{name}.json", as_text(as_evidence(name, summary, page)) + "\n")
     write_durably(DOCS.parent / PAGE, marked_pages()[PAGE])
