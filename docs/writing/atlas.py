@@ -36,8 +36,8 @@ def as_evidence(name: str, summary: Evidence, text: str) -> dict[str, Any]:
     marked = [table for file, table, _ in MARKED.findall(text) if file == name]
     found = [Column.from_json(entry) for entry in summary["columns"]]
     columns = [replace(column, name=column.name.removeprefix(f"{summary['name']}-")) for column in found]
-    tables = {table: atlas_tables(columns)[table] for table in marked}
-    lines = {table: in_lines(_in_short(shown.table)) for table, shown in tables.items()}
+    tables = atlas_tables(columns)
+    lines = {table: in_lines(_in_short(tables[table].table)) for table in marked}
     return {
         "typed_in": True,
         "tables": {
